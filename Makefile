@@ -1,0 +1,75 @@
+# Two commands matter on a fresh machine with Python >= 3.11 and make: `make up` and `make test`.
+# Everything installs into .venv from requirements/*.lock, by hash; a changed lock installs again.
+
+BIN  := .venv/bin
+ARGS ?=
+UV   ?= $(BIN)/uv
+# Two workers pay once the suite runs for some seconds; WORKERS=0 runs it in one process.
+WORKERS ?= 2
+
+INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-input
+COMPILE = $(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header \
+          --no-emit-index-url --upgrade
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help up test lint format bench chaos soak docs lock wheel clean
+
+help: ## Print the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+
+up: .venv/base.stamp ## Run everything in one process on ./hourhand.db (ARGS='--port 9000 --no-demo')
+	@exec $(BIN)/python tools/foreground.py $(BIN)/hourhand up $(ARGS)
+
+test: lint ## The whole gate: lint, types, import rules, tests (ARGS='tests/core -k cron')
+	@$(BIN)/python -m pytest -q -n $(WORKERS) $(ARGS)
+
+lint: .venv/dev.stamp ## Lint, format check, types and import rules only
+	@$(BIN)/ruff check
+	@$(BIN)/ruff format --check
+	@$(BIN)/mypy --strict src
+	@$(BIN)/lint-imports --no-logo
+
+format: .venv/dev.stamp ## Mend what ruff can mend
+	@$(BIN)/ruff check --fix
+	@$(BIN)/ruff format
+
+bench: .venv/dev.stamp ## Measure (see benchmarks/README.md)
+	@exec $(BIN)/python -m benchmarks $(ARGS)
+
+chaos: .venv/dev.stamp ## Minutes of kills and faults against the real command
+	@exec $(BIN)/python -m pytest -m chaos $(ARGS)
+
+soak: .venv/dev.stamp ## Long load on a real store
+	@exec $(BIN)/python -m pytest -m soak $(ARGS)
+
+docs: .venv/base.stamp ## Write docs/states.md again from the transition table
+	@mkdir -p docs
+	@$(BIN)/python -m hourhand.core.lifecycle > docs/states.md.new && mv docs/states.md.new docs/states.md
+
+lock: .venv/dev.stamp ## Pin the newest versions again, with hashes
+	@test -x "$(UV)" || command -v "$(UV)" >/dev/null || $(INSTALL) uv
+	@$(COMPILE) pyproject.toml requirements/build.in -o requirements/base.lock
+	@$(COMPILE) pyproject.toml requirements/build.in requirements/dev.in -c requirements/base.lock -o requirements/dev.lock
+
+wheel: .venv/base.stamp ## Build dist/*.whl
+	@$(BIN)/python -m hatchling build --target wheel
+
+clean: ## Remove the environment, caches and builds; databases stay
+	rm -rf .venv build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+	find src tests tools -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# The dev set contains the base set at the same versions, so that it satisfies both stamps.
+.venv/base.stamp: requirements/base.lock pyproject.toml tools/venv.sh
+	@sh tools/venv.sh .venv
+	@echo "installing requirements/base.lock into .venv"
+	@$(INSTALL) --require-hashes -r requirements/base.lock
+	@$(INSTALL) --no-deps --no-build-isolation --editable .
+	@touch $@
+
+.venv/dev.stamp: requirements/dev.lock requirements/base.lock pyproject.toml tools/venv.sh
+	@sh tools/venv.sh .venv
+	@echo "installing requirements/dev.lock into .venv"
+	@$(INSTALL) --require-hashes -r requirements/dev.lock
+	@$(INSTALL) --no-deps --no-build-isolation --editable .
+	@touch .venv/base.stamp $@

@@ -1,0 +1,9 @@
+"""Property-test profiles: `dev` is quick, `ci` thorough and the same on every run. Fixtures live beside their tests."""
+
+import os
+
+from hypothesis import settings
+
+settings.register_profile("dev", max_examples=50, deadline=None)
+settings.register_profile("ci", max_examples=300, deadline=None, derandomize=True, print_blob=True)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev"))
