@@ -6,6 +6,7 @@ ARGS ?=
 UV   ?= $(BIN)/uv
 # Two workers pay once the suite runs for some seconds; WORKERS=0 runs it in one process.
 WORKERS ?= 2
+ONLY ?= $(patsubst benchmarks/%.py,%,$(wildcard benchmarks/[!_]*.py))
 
 INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-input
 COMPILE = $(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header \
@@ -34,8 +35,8 @@ format: .venv/dev.stamp ## Mend what ruff can mend
 	@$(BIN)/ruff check --fix
 	@$(BIN)/ruff format
 
-bench: .venv/dev.stamp ## Measure (see benchmarks/README.md)
-	@exec $(BIN)/python -m benchmarks $(ARGS)
+bench: .venv/dev.stamp ## Measure everything, or one question (ONLY=wheel); see benchmarks/README.md
+	@set -e; for name in $(ONLY); do echo "== $$name"; $(BIN)/python -m benchmarks.$$name $(ARGS); done
 
 chaos: .venv/dev.stamp ## Minutes of kills and faults against the real command
 	@exec $(BIN)/python -m pytest -m chaos $(ARGS)
