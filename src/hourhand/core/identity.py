@@ -1,0 +1,107 @@
+"""Names that are computed, not invented: job ids, run ids, segments, lanes, jitter.
+
+Every node gets the same answer from the same input, so planning twice makes nothing twice.
+Where a number is also computed in SQL, its operands stay below 2^31 so that no dialect overflows.
+"""
+
+from typing import NamedTuple
+from zlib import crc32
+
+from hourhand.core.instant import compact_instant, parse_compact_instant
+
+SEGMENTS = 64
+TENANT_LANES = 16
+OVERFLOW_LANE = TENANT_LANES  # beside the tenants' lanes: a backlog that is too long waits here
+CLASSES = 4  # HIGH, MEDIUM, LOW, background
+BACKGROUND = 3
+_LANES_PER_CLASS = 32
+LANES_PER_POOL = CLASSES * _LANES_PER_CLASS
+
+_ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"  # Crockford's: no i, l, o, u to misread
+_VALUES = {letter: value for value, letter in enumerate(_ALPHABET)}
+_ID_LETTERS = 13  # 65 bits, enough for 63
+_PRIME = 2_147_483_647  # 2^31 - 1
+
+
+class RunKey(NamedTuple):
+    """The identity of a run, and nothing else is."""
+
+    job_id: int
+    scheduled_at: int
+
+
+def format_job_id(job_id: int) -> str:
+    """`J-` and 13 letters; sorts as the number does."""
+    letters = []
+    for _ in range(_ID_LETTERS):
+        letters.append(_ALPHABET[job_id & 31])
+        job_id >>= 5
+    return "J-" + "".join(reversed(letters))
+
+
+def parse_job_id(text: str) -> int:
+    """The number behind a public job id; ValueError where it is not one."""
+    letters = text[2:].lower()
+    if not text.startswith(("J-", "j-")) or len(letters) != _ID_LETTERS:
+        raise ValueError(f"not a job id: {text[:80]!r} (expected J- and {_ID_LETTERS} letters or digits)")
+    value = 0
+    for letter in letters:
+        if letter not in _VALUES:
+            raise ValueError(f"not a job id: {text[:80]!r} ({letter!r} does not occur in ids)")
+        value = value << 5 | _VALUES[letter]
+    if value >> 63:
+        raise ValueError(f"not a job id: {text[:80]!r} (too large)")
+    return value
+
+
+def format_run_id(job_id: int, scheduled_at: int) -> str:
+    """`J-…@20261116T080000Z`: typeable, and the idempotency key given to targets."""
+    return f"{format_job_id(job_id)}@{compact_instant(scheduled_at)}"
+
+
+def parse_run_id(text: str) -> RunKey:
+    """The identity behind a public run id; ValueError where it is not one."""
+    job, at, instant = text.partition("@")
+    if not at:
+        raise ValueError(f"not a run id: {text[:80]!r} (expected <job id>@20261116T080000Z)")
+    return RunKey(parse_job_id(job), parse_compact_instant(instant))
+
+
+def segment_of(job_id: int, segments: int = SEGMENTS) -> int:
+    """Which segment a job belongs to. Ids are time-ordered, so they are mixed first."""
+    mixed = (job_id ^ job_id >> 31) * 0x9E3779B97F4A7C15 & 0xFFFFFFFFFFFFFFFF
+    return (mixed >> 40) % segments
+
+
+def tenant_lane(tenant: str) -> int:
+    """Which of the lanes of its class a tenant's runs wait in."""
+    return crc32(tenant.encode()) % TENANT_LANES
+
+
+def lane_of(pool_id: int, run_class: int, tenant_slot: int) -> int:
+    """A lane as one number: pool, then class, then tenant slot."""
+    return pool_id * LANES_PER_POOL + run_class * _LANES_PER_CLASS + tenant_slot
+
+
+def class_of_lane(lane: int) -> int:
+    """The class a lane belongs to."""
+    return lane % LANES_PER_POOL // _LANES_PER_CLASS
+
+
+def lanes_of_class(pool_id: int, run_class: int) -> range:
+    """All lanes of one class in one pool, the overflow lane last."""
+    first = lane_of(pool_id, run_class, 0)
+    return range(first, first + TENANT_LANES + 1)
+
+
+def jitter_us(job_id: int, scheduled_at: int, span_us: int) -> int:
+    """How long after its nominal time a run is due: a hash, the same in Python and SQL.
+
+    `span_us` is the job's jitter or the distance to the next nominal time, whichever is less;
+    the answer is a whole number of milliseconds below it.
+    """
+    span_ms = span_us // 1000
+    if span_ms <= 1:
+        return 0
+    seed = (job_id % _PRIME) * 48271 + (scheduled_at // 1000) % _PRIME
+    return (seed % _PRIME) * 69621 % _PRIME % span_ms * 1000

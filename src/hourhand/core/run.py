@@ -1,0 +1,118 @@
+"""The nouns of a run: what a worker gets, what it gives back, and what people read afterwards.
+
+Records only. Who may change which is in `core.lifecycle`; the policies are beside it.
+"""
+
+from typing import Any
+
+import msgspec
+
+from hourhand.core.identity import RunKey, format_run_id
+from hourhand.core.lifecycle import Event, State
+from hourhand.core.model import JobSpec, Trigger
+
+TRIGGERS = tuple(Trigger)
+TRIGGER_CODES = {trigger: code for code, trigger in enumerate(TRIGGERS)}
+
+
+class ClaimedRun(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """One run in a worker's hand, with the job as it is now. Field order is the claim's column order."""
+
+    job_id: int
+    slot: int
+    scheduled_at: int
+    due_at: int
+    fence: int
+    tries: int
+    trigger_code: int
+    deadline_at: int
+    version: int
+    tenant: str
+    spec: JobSpec
+
+    @property
+    def key(self) -> RunKey:
+        """Its identity."""
+        return RunKey(self.job_id, self.scheduled_at)
+
+    @property
+    def run_id(self) -> str:
+        """Its public id, and the idempotency key for targets."""
+        return format_run_id(self.job_id, self.scheduled_at)
+
+    @property
+    def trigger(self) -> Trigger:
+        """Why it exists."""
+        return TRIGGERS[self.trigger_code]
+
+
+class Settlement(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """What became of a claimed run, already decided; the store only checks slot and fence."""
+
+    job_id: int
+    scheduled_at: int
+    slot: int
+    fence: int
+    event: Event
+    version: int
+    tries: int
+    due_at: int = 0  # of the next attempt, with Event.RETRY
+    started_at: int | None = None
+    finished_at: int
+    detail: str | None = None  # JSON: {"response": …} or {"error": …} or {"reason": …}
+
+
+class AttemptRow(msgspec.Struct, frozen=True, kw_only=True):
+    """One line of history: an attempt, or a run's end without one."""
+
+    attempt: int
+    state: State
+    due_at: int
+    started_at: int | None
+    finished_at: int
+    worker: str | None
+    version: int
+    detail: dict[str, Any] | None
+
+
+class RunView(msgspec.Struct, frozen=True, kw_only=True):
+    """A run as people read it, wherever it is in its life."""
+
+    job_id: int
+    scheduled_at: int
+    tenant: str
+    state: State
+    trigger: Trigger
+    due_at: int
+    tries: int
+    fence: int
+    version: int | None
+    worker: str | None
+    waits_for_slot: bool = False
+    cancel_asked: bool = False
+    attempts: tuple[AttemptRow, ...] = ()  # oldest first
+
+    @property
+    def run_id(self) -> str:
+        """Its public id."""
+        return format_run_id(self.job_id, self.scheduled_at)
+
+
+class DeadLetter(msgspec.Struct, frozen=True, kw_only=True):
+    """A run that used up its tries and waits for a person."""
+
+    job_id: int
+    scheduled_at: int
+    tenant: str
+    job_name: str
+    failed_at: int
+    tries: int
+    fence: int
+    trigger: Trigger
+    error: str
+    fingerprint: str  # alike errors have the same
+
+    @property
+    def run_id(self) -> str:
+        """Its public id."""
+        return format_run_id(self.job_id, self.scheduled_at)

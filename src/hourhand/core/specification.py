@@ -1,0 +1,129 @@
+"""What a job may be: the limits that a document's shape alone cannot say.
+
+Pure. Answers faults that name the field, what was expected and what came; an empty list is a good job.
+"""
+
+import msgspec
+
+from hourhand.core.fault import Fault
+from hourhand.core.headers import header_faults
+from hourhand.core.instant import DAY_US, SECOND_US, format_duration, format_instant
+from hourhand.core.model import (
+    MAX_CONCURRENCY,
+    MAX_PAYLOAD_BYTES,
+    CronTiming,
+    HttpTarget,
+    JobSpec,
+)
+
+MAX_JITTER_US = 30 * SECOND_US
+MAX_TIMEOUT_US = 7 * DAY_US
+MAX_RETRIES = 100
+MAX_NAME = 200
+MAX_KEY = 200
+MAX_TAGS = 32
+MAX_CATCH_UP = 1_000
+MAX_GRACE_US = DAY_US
+MAX_RUNS = 10_000_000
+
+
+class SpecLimits(msgspec.Struct, frozen=True, kw_only=True):
+    """The limits an operator sets."""
+
+    min_interval_us: int = SECOND_US
+    payload_bytes: int = MAX_PAYLOAD_BYTES
+
+
+def faults_in(spec: JobSpec, limits: SpecLimits) -> list[Fault]:
+    """Everything that is wrong with a job, the schedule first."""
+    faults = _schedule_faults(spec, limits)
+    faults += _label_faults(spec)
+    faults += _policy_faults(spec)
+    if len(bytes(spec.payload)) > limits.payload_bytes:
+        faults.append(
+            Fault(
+                pointer="/payload",
+                expected=f"at most {limits.payload_bytes:,} bytes of JSON",
+                got=f"{len(bytes(spec.payload)):,} bytes",
+            )
+        )
+    if isinstance(spec.target, HttpTarget):
+        faults += header_faults(spec.target.headers)
+    return faults
+
+
+def _schedule_faults(spec: JobSpec, limits: SpecLimits) -> list[Fault]:
+    faults = []
+    rule = spec.rule
+    if rule is not None and rule.min_gap() < limits.min_interval_us:
+        pointer = "/cron" if isinstance(spec.timing, CronTiming) else "/every"
+        faults.append(
+            Fault(
+                pointer=pointer,
+                expected=f"times at least {format_duration(limits.min_interval_us)} apart",
+                got=f"{format_duration(rule.min_gap())} apart",
+            )
+        )
+    if spec.starts_at is not None and spec.ends_at is not None and spec.ends_at < spec.starts_at:
+        faults.append(
+            Fault(
+                pointer="/ends_at", expected="a time not before starts_at", got=format_instant(spec.ends_at)
+            )
+        )
+    if spec.max_runs is not None and not 1 <= spec.max_runs <= MAX_RUNS:
+        faults.append(_range_fault("/max_runs", 1, MAX_RUNS, spec.max_runs))
+    return faults
+
+
+def _label_faults(spec: JobSpec) -> list[Fault]:
+    faults = []
+    labels = [("/name", spec.name, MAX_NAME), ("/pool", spec.pool, MAX_NAME)]
+    labels += [
+        (f"/{field}", text, MAX_KEY)
+        for field, text in (("key", spec.key), ("shard_key", spec.shard_key))
+        if text is not None
+    ]
+    labels += [(f"/tags/{index}", tag, MAX_NAME) for index, tag in enumerate(spec.tags)]
+    for pointer, text, longest in labels:
+        if len(text) > longest or any(ord(letter) < 32 or ord(letter) == 127 for letter in text):
+            expected = f"at most {longest} characters, none of them control characters"
+            faults.append(Fault(pointer=pointer, expected=expected, got=f"{len(text)} characters"))
+        elif not text and pointer != "/name":
+            faults.append(Fault(pointer=pointer, expected="at least one character", got="an empty text"))
+    if len(spec.tags) > MAX_TAGS:
+        faults.append(Fault(pointer="/tags", expected=f"at most {MAX_TAGS} tags", got=f"{len(spec.tags)}"))
+    return faults
+
+
+def _policy_faults(spec: JobSpec) -> list[Fault]:
+    faults = []
+    durations = (
+        ("/jitter", spec.jitter_us, 0, MAX_JITTER_US),
+        ("/timeout", spec.timeout_us, 1000, MAX_TIMEOUT_US),
+        ("/misfire/grace", spec.misfire.grace_us, 0, MAX_GRACE_US),
+        ("/retry/first", spec.retry.first_us, 0, MAX_TIMEOUT_US),
+        ("/retry/max_delay", spec.retry.max_delay_us, 0, MAX_TIMEOUT_US),
+    )
+    for pointer, value, low, high in durations:
+        if not low <= value <= high:
+            expected = f"a duration from {format_duration(low)} to {format_duration(high)}"
+            faults.append(Fault(pointer=pointer, expected=expected, got=format_duration(value)))
+    numbers = (
+        ("/retry/max", spec.retry.max, 0, MAX_RETRIES),
+        ("/misfire/limit", spec.misfire.limit, 1, MAX_CATCH_UP),
+        ("/concurrency", 1 if spec.concurrency is None else spec.concurrency, 1, MAX_CONCURRENCY),
+    )
+    faults += [
+        _range_fault(pointer, low, high, value)
+        for pointer, value, low, high in numbers
+        if not low <= value <= high
+    ]
+    if not 1 <= spec.retry.factor <= 100:
+        faults.append(
+            Fault(pointer="/retry/factor", expected="a number from 1 to 100", got=f"{spec.retry.factor:g}")
+        )
+    return faults
+
+
+def _range_fault(pointer: str, low: int, high: int, value: int) -> Fault:
+    return Fault(pointer=pointer, expected=f"a whole number from {low:,} to {high:,}", got=f"{value:,}")

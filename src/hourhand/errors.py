@@ -1,0 +1,113 @@
+"""Every error that people can meet, in one tree; each knows its code and whether a retry can help.
+
+HourhandError
+├── Invalid            the request is wrong; `faults` name the fields            (422, exit 2)
+├── NotFound           there is no such job, run or dead letter                  (404, exit 3)
+├── NotAllowed         the operator's settings forbid it                         (403, exit 4)
+├── Conflict           it exists already, or is not in a state for this          (409, exit 5)
+│   ├── Ambiguous      a name that means several jobs
+│   └── Outdated       the job changed since it was read (If-Match)              (412)
+├── Overloaded         a limit is reached; try later                             (429)
+├── Unavailable        the store cannot be reached or cannot write right now     (503, exit 6)
+│   └── StorageFull    no space left
+└── CannotStart        wrong settings, a foreign or newer file, already running  (exit 1)
+"""
+
+from collections.abc import Sequence
+
+from hourhand.core.fault import Fault
+
+
+class HourhandError(Exception):
+    """Anything hourhand reports to people."""
+
+    code = "error"
+    status = 500
+    exit_code = 1
+    retryable = False
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self.message = message
+
+
+class Invalid(HourhandError):
+    """The request is wrong, and says where."""
+
+    code = "invalid"
+    status = 422
+    exit_code = 2
+
+    def __init__(self, message: str, faults: Sequence[Fault] = ()) -> None:
+        super().__init__(message)
+        self.faults = tuple(faults)
+
+
+class NotFound(HourhandError):
+    """There is no such thing, or not in this tenant."""
+
+    code = "not_found"
+    status = 404
+    exit_code = 3
+
+
+class NotAllowed(HourhandError):
+    """The operator's settings forbid it."""
+
+    code = "not_allowed"
+    status = 403
+    exit_code = 4
+
+
+class Conflict(HourhandError):
+    """It clashes with what is there."""
+
+    code = "conflict"
+    status = 409
+    exit_code = 5
+
+
+class Ambiguous(Conflict):
+    """A name that means several jobs."""
+
+    code = "ambiguous"
+
+
+class Outdated(Conflict):
+    """The job changed since it was read."""
+
+    code = "outdated"
+    status = 412
+
+
+class Overloaded(HourhandError):
+    """A limit is reached."""
+
+    code = "overloaded"
+    status = 429
+    retryable = True
+
+    def __init__(self, message: str, retry_after_s: int = 1) -> None:
+        super().__init__(message)
+        self.retry_after_s = retry_after_s
+
+
+class Unavailable(HourhandError):
+    """The store cannot be reached or cannot write right now."""
+
+    code = "unavailable"
+    status = 503
+    exit_code = 6
+    retryable = True
+
+
+class StorageFull(Unavailable):
+    """No space left where the store lives."""
+
+    code = "storage_full"
+
+
+class CannotStart(HourhandError):
+    """The process refuses to begin, and says why."""
+
+    code = "cannot_start"

@@ -1,0 +1,384 @@
+"""The store: the only truth about jobs and runs.
+
+Contract, the same on every backend and held by `tests/contract`:
+
+* **Atomicity.** A verb is atomic within one clock (plan, join, leave) or one job's runs (transitions,
+  slots). Verbs that take many items apply each whole or not at all; an answer means it is durable.
+* **Identity.** (job, scheduled_at) exists at most once over planned, running, blocked, dead and final
+  history. Planning what is already there changes nothing.
+* **Fences.** A settlement is applied only while the run is in the slot and under the fence it names;
+  otherwise it is refused and nothing changes.
+* **Time.** Decisions use the store's own time, `now()`, read inside the transaction.
+* **Policy** is never here: where a decision must fall under the store's locks, the store calls a pure
+  function of `core` with the facts it read, and applies the answer.
+* **Errors.** `errors.Unavailable` and its kin when the backend fails: the verb then happened fully or
+  not at all, and every verb may be repeated.
+"""
+
+from collections.abc import Callable, Sequence
+from enum import StrEnum
+from typing import Protocol
+
+import msgspec
+
+from hourhand.core.identity import RunKey
+from hourhand.core.model import Job, JobSpec, JobState, Version
+from hourhand.core.plan import ClockPlan
+from hourhand.core.run import ClaimedRun, DeadLetter, RunView, Settlement
+
+
+class Hint(StrEnum):
+    """What a wake-up is about. Hints may be lost; everything also works without them."""
+
+    CLOCKS = "clocks"  # a clock may be due sooner than was known
+    RUNS = "runs"  # a run may be claimable sooner than was known
+    CANCEL = "cancel"  # a worker may hold a run that somebody cancelled
+    JOBS = "jobs"  # a job wants tending sooner than was known
+
+
+class JobDraft(msgspec.Struct, frozen=True, kw_only=True):
+    """A job to be created."""
+
+    id: int
+    tenant: str
+    spec: JobSpec
+    paused: bool = False
+    note: str | None = None
+    paused_until: int | None = None
+
+
+class Refusal(StrEnum):
+    """Why a draft was not stored."""
+
+    ID_TAKEN = "id_taken"
+    KEY_TAKEN = "key_taken"
+
+
+class JobEdit(msgspec.Struct, frozen=True, kw_only=True):
+    """What a job is to become. Whether that moves fire times or lanes, the store sees by comparing."""
+
+    spec: JobSpec
+    paused: bool
+    note: str | None = None
+    paused_until: int | None = None
+
+
+class Changed(msgspec.Struct, frozen=True, kw_only=True):
+    """A change that is durable, and from when it holds."""
+
+    job: Job
+    effective_from: int
+
+
+class JobQuery(msgspec.Struct, frozen=True, kw_only=True):
+    """Which jobs to list; newest first, after a cursor."""
+
+    state: JobState | None = None
+    tag: str | None = None
+    name_prefix: str | None = None
+    failing: bool = False
+    before_id: int | None = None
+    limit: int = 50
+
+
+class JobPage(msgspec.Struct, frozen=True, kw_only=True):
+    """Some jobs, and where to go on."""
+
+    jobs: tuple[Job, ...]
+    next_before_id: int | None
+
+
+class Clock(msgspec.Struct, frozen=True, kw_only=True):
+    """One rule in one segment, with the time up to which everything is planned."""
+
+    id: int
+    rule_key: str
+    next_at: int
+    misfires: tuple[tuple[str, int, int], ...] = ()  # (policy, grace_us, limit) of its members, when late
+
+
+class Cursor(msgspec.Struct, frozen=True, array_like=True):
+    """Where in a lane a walk ahead of time goes on."""
+
+    due_at: int
+    scheduled_at: int
+    job_id: int
+
+
+class ClaimRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """What a worker can take."""
+
+    node_id: int
+    pools: tuple[str, ...]
+    room: int
+    lead_us: int
+    taken_before: int = 0  # keeps the shares of the classes true over many small claims
+    cursors: dict[int, Cursor] = {}
+
+
+class Claim(msgspec.Struct, frozen=True, kw_only=True):
+    """What a worker got."""
+
+    runs: list[ClaimedRun]
+    now_at: int
+    next_at: int | None  # when it pays to ask again without a hint; None when nothing waits
+    progressed: bool  # something was taken or decided, so more may follow at once
+    cursors: dict[int, Cursor] = {}
+
+
+class HeldRun(msgspec.Struct, frozen=True, array_like=True):
+    """A run in a node's hand according to the store."""
+
+    job_id: int
+    slot: int
+    scheduled_at: int
+    fence: int
+    cancel_asked: bool
+
+
+class StrayRun(msgspec.Struct, frozen=True, kw_only=True):
+    """A run whose worker is gone or that is long past its deadline."""
+
+    job_id: int
+    slot: int
+    scheduled_at: int
+    fence: int
+    tries: int
+    version: int
+    worker: str
+    worker_lost: bool
+    cancel_asked: bool
+    spec: JobSpec | None  # None when the job was deleted
+
+
+class LeaseLost(Exception):
+    """The node's lease has run out; it must stop its attempts and start again under a new id."""
+
+
+class NodeInfo(msgspec.Struct, frozen=True, kw_only=True):
+    """A process of the cluster."""
+
+    id: int
+    kind: str
+    name: str
+    started_at: int
+    lease_until: int
+
+
+class RunQuery(msgspec.Struct, frozen=True, kw_only=True):
+    """Which runs to list across jobs: finished ones in a window of finish times, newest first."""
+
+    from_at: int
+    to_at: int
+    job_id: int | None = None
+    states: tuple[str, ...] = ()
+    before: int | None = None
+    limit: int = 50
+
+
+class RunPage(msgspec.Struct, frozen=True, kw_only=True):
+    """Some runs, and where to go on."""
+
+    runs: tuple[RunView, ...]
+    next_before: int | None
+
+
+class DeadQuery(msgspec.Struct, frozen=True, kw_only=True):
+    """Which dead letters; newest first."""
+
+    job_id: int | None = None
+    fingerprint: str | None = None
+    failed_from: int | None = None
+    failed_to: int | None = None
+    before: tuple[int, int, int] | None = None  # failed_at, job_id, scheduled_at
+    limit: int = 50
+
+
+class DeadPage(msgspec.Struct, frozen=True, kw_only=True):
+    """Some dead letters, and where to go on."""
+
+    letters: tuple[DeadLetter, ...]
+    next_before: tuple[int, int, int] | None
+
+
+class DeadGroup(msgspec.Struct, frozen=True, kw_only=True):
+    """Dead letters with one cause or of one job."""
+
+    value: str
+    count: int
+    sample: DeadLetter
+
+
+class Backlog(msgspec.Struct, frozen=True, kw_only=True):
+    """Sizes of the hot tables, for metrics; counted up to a bound."""
+
+    jobs: int
+    planned: int
+    running: int
+    blocked: int
+    dead: int
+    oldest_due_at: int | None
+
+
+Decide = Callable[[Job, int], JobEdit]
+
+
+class Store(Protocol):
+    """Every verb of the only truth."""
+
+    # --- itself
+    async def now(self) -> int:
+        """The store's time."""
+        ...
+
+    def subscribe(self, wake: Callable[[Hint], None]) -> None:
+        """Call `wake` on the event loop after commits that others may wait for."""
+        ...
+
+    async def close(self) -> None:
+        """Finish what is under way and let go."""
+        ...
+
+    async def ping(self) -> None:
+        """Answer if reading and writing are possible."""
+        ...
+
+    async def backlog(self) -> Backlog:
+        """Sizes for metrics."""
+        ...
+
+    # --- jobs
+    async def create_jobs(self, drafts: Sequence[JobDraft]) -> list[Job | Refusal]:
+        """Store each with its clock joined and its near times planned, or say why not."""
+        ...
+
+    async def change_job(self, tenant: str, job_id: int, decide: Decide) -> Changed | None:
+        """Apply `decide(job, now)` under the job's lock as a new version; None when there is no such job."""
+        ...
+
+    async def delete_job(self, tenant: str, job_id: int, cancel_running: bool) -> Changed | None:
+        """Remove the job and what it would still run; None when there is no such job."""
+        ...
+
+    async def get_job(self, tenant: str, job_id: int) -> Job | None:
+        """One job."""
+        ...
+
+    async def find_jobs(self, tenant: str, text: str, limit: int) -> list[Job]:
+        """The job with this key, else those with this name."""
+        ...
+
+    async def list_jobs(self, tenant: str, query: JobQuery) -> JobPage:
+        """A page of jobs, newest first."""
+        ...
+
+    async def versions(self, tenant: str, job_id: int) -> list[Version]:
+        """All versions of a job, oldest first."""
+        ...
+
+    async def tend_jobs(self, limit: int) -> int | None:
+        """Resume jobs whose pause ends, skip paused one-time jobs whose time has passed, drop old ones.
+
+        Answers when the next job wants tending, None when none does.
+        """
+        ...
+
+    # --- planning
+    async def due_clocks(self, segments: Sequence[int], before_at: int, limit: int) -> list[Clock]:
+        """Clocks of these segments with `next_at` before an instant, the most overdue first."""
+        ...
+
+    async def next_clock_at(self, segments: Sequence[int]) -> int | None:
+        """The earliest `next_at` of these segments."""
+        ...
+
+    async def plan(self, plans: Sequence[ClockPlan]) -> int:
+        """Write the members' runs and move each clock on by compare-and-set; says how many runs."""
+        ...
+
+    # --- runs
+    async def add_run(self, tenant: str, job_id: int, request_key: str | None) -> RunKey | None:
+        """A manual run, due now; the same request key gives the same run. None when there is no such job."""
+        ...
+
+    async def claim(self, request: ClaimRequest) -> Claim:
+        """Take runs for a worker with a live lease; judges lateness and overlap of what it meets."""
+        ...
+
+    async def settle(self, worker: str, settlements: Sequence[Settlement]) -> list[Settlement]:
+        """Commit outcomes, hand slots on, and answer those that were refused by slot or fence."""
+        ...
+
+    async def held_runs(self, node_id: int) -> list[HeldRun]:
+        """What a node holds according to the store."""
+        ...
+
+    async def cancel_asked(self, node_id: int) -> list[HeldRun]:
+        """Those of a node's runs that somebody wants cancelled."""
+        ...
+
+    async def cancel_run(self, tenant: str, key: RunKey) -> RunView | None:
+        """Cancel at once where nobody executes it, else ask its worker; None when there is no such run."""
+        ...
+
+    # --- repair
+    async def stray_runs(self, slack_us: int, limit: int) -> list[StrayRun]:
+        """Runs of nodes without a live lease, and runs past their deadline by more than the slack."""
+        ...
+
+    async def judge_late(self, cursor: Cursor | None, limit: int) -> Cursor | None:
+        """Apply the misfire policy to late runs that nobody claims; a cursor while there are more."""
+        ...
+
+    async def hand_on_slots(self, limit: int) -> int:
+        """Give free slots to blocked runs that nobody handed one; says how many."""
+        ...
+
+    async def purge(self, history_before_at: int, dead_before_at: int, limit: int) -> bool:
+        """Drop old history and dead letters; True while there is more."""
+        ...
+
+    # --- nodes
+    async def renew_node(self, node_id: int, kind: str, name: str, lease_us: int) -> None:
+        """Register a node or prolong its lease; LeaseLost when it had run out."""
+        ...
+
+    async def end_node(self, node_id: int) -> None:
+        """Declare a node gone."""
+        ...
+
+    async def nodes(self) -> list[NodeInfo]:
+        """All nodes known."""
+        ...
+
+    # --- reading
+    async def job_runs(
+        self, tenant: str, job_id: int, nominals: Sequence[int], before_at: int | None, limit: int
+    ) -> list[RunView]:
+        """A job's runs, newest first, live ones included; `nominals` are the times it may be planned for."""
+        ...
+
+    async def get_run(self, tenant: str, key: RunKey) -> RunView | None:
+        """One run, wherever it is."""
+        ...
+
+    async def list_runs(self, tenant: str, query: RunQuery) -> RunPage:
+        """Finished runs of a tenant in a window of time, newest first."""
+        ...
+
+    # --- dead letters
+    async def dead_letters(self, tenant: str, query: DeadQuery) -> DeadPage:
+        """A page of dead letters."""
+        ...
+
+    async def dead_groups(self, tenant: str, by: str, limit: int) -> list[DeadGroup]:
+        """Dead letters counted by `error` or `job`, the largest first."""
+        ...
+
+    async def requeue(self, tenant: str, keys: Sequence[RunKey]) -> list[RunKey]:
+        """Send dead letters back as the same runs, tries reset, fence kept; says which were there."""
+        ...
+
+    async def discard(self, tenant: str, keys: Sequence[RunKey]) -> list[RunKey]:
+        """Remove dead letters; history keeps them; says which were there."""
+        ...

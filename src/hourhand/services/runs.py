@@ -1,0 +1,111 @@
+"""The use cases of runs and dead letters: read, cancel, requeue, discard; and a job's status.
+
+Reads what the store has of a run wherever it is in its life; changes go through the store's verbs.
+"""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from hourhand.clock import Clock
+from hourhand.core.identity import RunKey, format_run_id
+from hourhand.core.instant import MINUTE_US
+from hourhand.core.lifecycle import State
+from hourhand.core.model import Job
+from hourhand.core.plan import expected_times
+from hourhand.core.run import RunView
+from hourhand.errors import Invalid, NotFound
+from hourhand.ports.store import DeadGroup, DeadPage, DeadQuery, RunPage, RunQuery, Store
+
+MAX_AT_ONCE = 1_000  # dead letters that one request may requeue or discard
+_LOOK_BACK_US = 60 * MINUTE_US  # how old a planned row may be before it has been judged
+_MAX_NOMINALS = 2_000
+_STATUS_DEPTH = 100
+
+
+class Status(msgspec.Struct, frozen=True, kw_only=True):
+    """What a job is up to, in one look."""
+
+    state: State
+    last_run: RunView | None
+    next_at: int | None
+    retry_count: int
+
+
+class Runs:
+    """Use cases over the store; stateless, any number of instances."""
+
+    def __init__(self, *, store: Store, clock: Clock, horizon_us: int) -> None:
+        self._store = store
+        self._clock = clock
+        self._horizon_us = horizon_us
+
+    async def history(self, job: Job, *, before_at: int | None = None, limit: int = 50) -> list[RunView]:
+        """A job's runs, newest first, the coming and running ones included."""
+        nominals = await self._planned_nominals(job)
+        return await self._store.job_runs(job.tenant, job.id, nominals, before_at, limit)
+
+    async def status(self, job: Job, next_at: int | None) -> Status:
+        """The newest run that is due and neither skipped nor cancelled speaks for the job."""
+        now_at = self._clock.now()
+        runs = await self.history(job, limit=_STATUS_DEPTH)
+        shown = (run for run in runs if run.due_at <= now_at)
+        last = next((run for run in shown if run.state not in (State.SKIPPED, State.CANCELLED)), None)
+        return Status(
+            state=State.PENDING if last is None else last.state,
+            last_run=last,
+            next_at=next_at,
+            retry_count=0 if last is None else last.tries,
+        )
+
+    async def get(self, tenant: str, key: RunKey) -> RunView:
+        """One run, wherever it is, or NotFound."""
+        run = await self._store.get_run(tenant, key)
+        if run is None:
+            raise NotFound(f"there is no run {format_run_id(*key)}")
+        return run
+
+    async def list(self, tenant: str, query: RunQuery) -> RunPage:
+        """Finished runs across jobs in a window of time."""
+        return await self._store.list_runs(tenant, query)
+
+    async def cancel(self, tenant: str, key: RunKey) -> RunView:
+        """Cancel at once where nobody executes it, else ask its worker."""
+        run = await self._store.cancel_run(tenant, key)
+        if run is None:
+            raise NotFound(f"there is no run {format_run_id(*key)}")
+        return run
+
+    async def dead_letters(self, tenant: str, query: DeadQuery) -> DeadPage:
+        """A page of dead letters, newest first."""
+        return await self._store.dead_letters(tenant, query)
+
+    async def dead_groups(self, tenant: str, by: str, limit: int = 100) -> list[DeadGroup]:
+        """Dead letters counted by `error` or `job`."""
+        return await self._store.dead_groups(tenant, by, limit)
+
+    async def requeue(self, tenant: str, keys: Sequence[RunKey]) -> list[RunKey]:
+        """Send dead letters back; says which were there."""
+        _check_size(keys)
+        return await self._store.requeue(tenant, keys)
+
+    async def discard(self, tenant: str, keys: Sequence[RunKey]) -> list[RunKey]:
+        """Remove dead letters; says which were there."""
+        _check_size(keys)
+        return await self._store.discard(tenant, keys)
+
+    async def matching(self, tenant: str, query: DeadQuery) -> list[RunKey]:
+        """The keys of the dead letters that match, at most as many as one request may change."""
+        page = await self._store.dead_letters(tenant, msgspec.structs.replace(query, limit=MAX_AT_ONCE))
+        return [RunKey(letter.job_id, letter.scheduled_at) for letter in page.letters]
+
+    async def _planned_nominals(self, job: Job) -> list[int]:
+        """The times this job may have in `planned`: rows there are found by computed keys, not by an index."""
+        now_at = self._clock.now()
+        versions = await self._store.versions(job.tenant, job.id)
+        return expected_times(versions, now_at - _LOOK_BACK_US, now_at + self._horizon_us * 2, _MAX_NOMINALS)
+
+
+def _check_size(keys: Sequence[RunKey]) -> None:
+    if len(keys) > MAX_AT_ONCE:
+        raise Invalid(f"at most {MAX_AT_ONCE} dead letters in one request, got {len(keys)}")
