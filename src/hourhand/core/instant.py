@@ -21,7 +21,8 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 
 _RFC3339 = re.compile(
-    r"(\d{4})-(\d\d)-(\d\d)[Tt ](\d\d):(\d\d):(\d\d)(?:\.(\d{1,6})0*)?([Zz]|[+-]\d\d:\d\d)?", re.ASCII
+    r"(\d{4})-(\d\d)-(\d\d)[Tt ](\d\d):(\d\d):(\d\d)(?:\.(\d{1,6})0*)?([Zz]|[+-]\d\d:\d\d(?::\d\d)?)?",
+    re.ASCII,
 )
 _COMPACT = re.compile(r"(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)(?:\.(\d{6}))?Z", re.ASCII)
 
@@ -124,10 +125,11 @@ def _from_parts(text: str, match: re.Match[str]) -> int:
 def _offset_us(text: str, offset: str) -> int:
     if offset in "Zz":
         return 0
-    hours, minutes = int(offset[1:3]), int(offset[4:6])
-    if hours > 23 or minutes > 59:
+    # Seconds are no part of RFC 3339, but local mean times before about 1900 have them, and we print them.
+    hours, minutes, seconds = int(offset[1:3]), int(offset[4:6]), int(offset[7:] or 0)
+    if hours > 23 or minutes > 59 or seconds > 59:
         raise ValueError(f"{_shown(text)} has the offset {offset}, expected one within -23:59 to +23:59")
-    length_us = hours * HOUR_US + minutes * MINUTE_US
+    length_us = hours * HOUR_US + minutes * MINUTE_US + seconds * SECOND_US
     return -length_us if offset[0] == "-" else length_us
 
 
