@@ -8,6 +8,7 @@ from hourhand.core.schedule.cron import Cron
 from hourhand.core.schedule.errors import NeverMatchesError, ScheduleError
 from hourhand.core.schedule.every import Every
 from hourhand.core.schedule.expression import parse_cron
+from hourhand.core.schedule.preview import Occurrence, preview
 from hourhand.core.schedule.rule import Rule, parse_key
 from hourhand.core.schedule.vectors import VectorReport, check_vectors
 from hourhand.core.schedule.windows import Fold, Gap
@@ -19,6 +20,7 @@ __all__ = [
     "Fold",
     "Gap",
     "NeverMatchesError",
+    "Occurrence",
     "Rule",
     "ScheduleError",
     "VectorReport",
@@ -27,6 +29,7 @@ __all__ = [
     "next_zone_change",
     "parse_cron",
     "parse_key",
+    "preview",
     "tzdata_version",
     "zone_info",
     "zone_name",

@@ -19,6 +19,9 @@ from hourhand.core.schedule.zone import ENDLESS
 CYCLE_S = 146_097 * 86_400
 """The Gregorian calendar repeats after 400 years: what does not fire within them never does."""
 
+CHANGE_MARGIN_S = 2 * 86_400
+"""More than any zone's distance from UTC."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cron:
@@ -64,15 +67,8 @@ class Cron:
                 wall = self.wall.at_or_before(min(second + offset, view.wall_to[k] - 1))
                 if wall >= view.wall_from[k] and wall - offset > view.made_up_until[k]:
                     return (wall - offset) * SECOND_US
-        else:
-            view = self._view(second)
-        for k in range(bisect_right(view.starts, second) - 1, -1, -1):
-            found = self._last_in(view, k, second)
-            if found is not None:
-                return found * SECOND_US
-            if view.starts[k] < second - CYCLE_S:
-                break
-        return None
+        found = self._last_until(second)
+        return None if found is None else found * SECOND_US
 
     def newest_in(self, after: int, until: int) -> int | None:
         """The last time in (after, until]."""
@@ -122,12 +118,40 @@ class Cron:
         return describe_cron(self.wall, self.zone)
 
     def _next_from(self, second: int) -> int | None:
-        for view, k in self._stretches_from(second):
+        """Stretch by stretch; once a whole one was empty, straight on to where the next wall time lies."""
+        view = self._view(second)
+        k = first_k = bisect_right(view.starts, second) - 1
+        while view.starts[k] <= second + CYCLE_S:
             found = self._first_in(view, k, second + 1)
             if found is not None:
                 return found
-            if view.starts[k] > second + CYCLE_S:
+            if k > first_k:
+                wall = self.wall.at_or_after(view.wall_to[k])
+                k = max(k, bisect_right(view.starts, wall - CHANGE_MARGIN_S) - 2)
+            k += 1
+            if k == len(view.starts):
+                if view.end == ENDLESS:
+                    return None
+                view, end = windows(self.zone, self.gap, self.fold, far=True), view.end
+                first_k = k = bisect_right(view.starts, end) - 1
+                if view.end == end:
+                    return None
+        return None
+
+    def _last_until(self, second: int) -> int | None:
+        """The mirror image of `_next_from`."""
+        view = self._view(second)
+        k = first_k = bisect_right(view.starts, second) - 1
+        while k >= 0:
+            found = self._last_in(view, k, second)
+            if found is not None:
+                return found
+            if view.starts[k] < second - CYCLE_S:
                 return None
+            if k < first_k:
+                wall = self.wall.at_or_before(view.wall_from[k] - 1)
+                k = min(k, bisect_right(view.starts, wall + CHANGE_MARGIN_S))
+            k -= 1
         return None
 
     def _stretches_from(self, second: int) -> Iterator[tuple[Windows, int]]:
