@@ -1,0 +1,265 @@
+"""How the value of a setting is written: parse it, say what is allowed, and show it again.
+
+A kind raises ValueError with what it expected; who wrote the value, and where, is added by `loading`.
+TOML gives numbers and lists as such, the environment gives text: both are read here.
+"""
+
+import ipaddress
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from hourhand.core.instant import format_duration, parse_duration
+from hourhand.core.signature import MIN_SECRET_BYTES, parse_secret
+from hourhand.core.url import masked_url
+
+_SIZE = re.compile(r"(\d{1,12})\s*(B|KiB|MiB|GiB)?", re.ASCII)
+_SIZE_UNITS = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
+_LISTEN = re.compile(r"(?:\[([0-9A-Fa-f:.]+)\]|([^\s:\[\]/]+)):(\d{1,5})", re.ASCII)
+
+MASK = "***"
+FEWEST_DISTINCT_BYTES = 8
+# From documentation and examples: whoever reads those can sign too.
+KNOWN_SECRETS = frozenset(
+    {
+        "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw",
+        "whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD",
+        "whsec_plJ3nmyCDGBKInavdOK15jsl",
+    }
+)
+
+
+class Kind(Protocol):
+    """One way of writing a value."""
+
+    @property
+    def allowed(self) -> str:
+        """What is expected, for errors and help."""
+        ...
+
+    def parse(self, raw: object) -> object:
+        """The value; ValueError where it is none."""
+        ...
+
+    def show(self, value: object) -> str:
+        """The value for people; secrets masked."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Text:
+    """Free text of a certain look."""
+
+    allowed: str
+    matches: Callable[[str], bool]
+
+    def parse(self, raw: object) -> str:
+        """As it is."""
+        if not isinstance(raw, str) or not self.matches(raw):
+            raise ValueError(self.allowed)
+        return raw
+
+    def show(self, value: object) -> str:
+        """With a password in a URL masked."""
+        return masked_url(str(value))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Whole:
+    """A whole number in a range."""
+
+    low: int
+    high: int
+
+    @property
+    def allowed(self) -> str:
+        """The range."""
+        return f"a whole number from {self.low:,} to {self.high:,}"
+
+    def parse(self, raw: object) -> int:
+        """From a number or its digits."""
+        number = int(raw) if isinstance(raw, str) and re.fullmatch(r"\d{1,18}", raw, re.ASCII) else raw
+        if isinstance(number, bool) or not isinstance(number, int) or not self.low <= number <= self.high:
+            raise ValueError(self.allowed)
+        return number
+
+    def show(self, value: object) -> str:
+        """Digits."""
+        return str(value)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Duration:
+    """A length of time, kept in microseconds."""
+
+    low_us: int
+    high_us: int
+
+    @property
+    def allowed(self) -> str:
+        """The range."""
+        return f"a duration from {format_duration(self.low_us)} to {format_duration(self.high_us)}"
+
+    def parse(self, raw: object) -> int:
+        """From text such as "1h30m" or a number of seconds."""
+        try:
+            length_us = parse_duration(raw) if isinstance(raw, str | int | float) else -1
+        except ValueError:
+            raise ValueError(self.allowed) from None
+        if not self.low_us <= length_us <= self.high_us:
+            raise ValueError(self.allowed)
+        return length_us
+
+    def show(self, value: object) -> str:
+        """As it would be written."""
+        return format_duration(value) if isinstance(value, int) else str(value)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Size:
+    """A number of bytes."""
+
+    low: int
+    high: int
+
+    @property
+    def allowed(self) -> str:
+        """The range."""
+        return f'a size from {_format_size(self.low)} to {_format_size(self.high)}, such as "64KiB"'
+
+    def parse(self, raw: object) -> int:
+        """From text with a unit, or a number of bytes."""
+        match = _SIZE.fullmatch(str(raw).strip()) if isinstance(raw, str | int) else None
+        size = int(match[1]) * _SIZE_UNITS[match[2] or "B"] if match else -1
+        if not self.low <= size <= self.high:
+            raise ValueError(self.allowed)
+        return size
+
+    def show(self, value: object) -> str:
+        """In the largest unit that is exact."""
+        return _format_size(value) if isinstance(value, int) else str(value)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OneOf:
+    """One of a few words."""
+
+    words: tuple[str, ...]
+
+    @property
+    def allowed(self) -> str:
+        """The words."""
+        return "one of " + ", ".join(self.words)
+
+    def parse(self, raw: object) -> str:
+        """Whatever the case it is written in."""
+        word = raw.strip().lower() if isinstance(raw, str) else ""
+        if word not in self.words:
+            raise ValueError(self.allowed)
+        return word
+
+    def show(self, value: object) -> str:
+        """The word."""
+        return str(value)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Words:
+    """A list; in the environment separated by commas or spaces."""
+
+    allowed: str
+    matches: Callable[[str], bool]
+    fewest: int = 0
+
+    def parse(self, raw: object) -> tuple[str, ...]:
+        """Each once, in the order given."""
+        words = _listed(raw)
+        if words is None or len(words) < self.fewest or not all(map(self.matches, words)):
+            raise ValueError(self.allowed)
+        return tuple(dict.fromkeys(words))
+
+    def show(self, value: object) -> str:
+        """Separated by commas."""
+        return ", ".join(value) if isinstance(value, tuple) else str(value)
+
+
+@dataclass(frozen=True, slots=True)
+class Listen:
+    """Host and port, kept as text that is known to have both."""
+
+    allowed: str = "host:port, such as 127.0.0.1:7070 or [::1]:7070"
+
+    def parse(self, raw: object) -> str:
+        """As it is, once it is known to be one."""
+        match = _LISTEN.fullmatch(raw.strip()) if isinstance(raw, str) else None
+        if match is None or int(match[3]) > 65_535 or (match[1] and not _is_address(match[1])):
+            raise ValueError(self.allowed)
+        return match[0]
+
+    def show(self, value: object) -> str:
+        """The text."""
+        return str(value)
+
+
+@dataclass(frozen=True, slots=True)
+class Secrets:
+    """Signing secrets, the newest first; several while one is being replaced. Never shown."""
+
+    allowed: str = f"whsec_ and the base64 of at least {MIN_SECRET_BYTES} random bytes"
+
+    def parse(self, raw: object) -> tuple[str, ...]:
+        """Each checked: long enough, not from an example, not one byte again and again."""
+        secrets = _listed(raw)
+        if secrets is None:
+            raise ValueError(self.allowed)
+        for secret in secrets:
+            key = _key_of(secret, self.allowed)
+            if secret in KNOWN_SECRETS or len(set(key)) < FEWEST_DISTINCT_BYTES:
+                raise ValueError(f"{self.allowed}; this one is well known or easily guessed")
+        return tuple(dict.fromkeys(secrets))
+
+    def show(self, value: object) -> str:
+        """Only how many there are."""
+        return ", ".join([MASK] * len(value)) if isinstance(value, tuple) else MASK
+
+
+def split_listen(listen: str) -> tuple[str, int]:
+    """Host, without brackets, and port of a `Listen` value."""
+    host, _, port = listen.rpartition(":")
+    return host.strip("[]"), int(port)
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach it."""
+    return ipaddress.ip_address(host).is_loopback if _is_address(host) else host.lower() == "localhost"
+
+
+def _is_address(text: str) -> bool:
+    try:
+        ipaddress.ip_address(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _listed(raw: object) -> Sequence[str] | None:
+    if isinstance(raw, str):
+        return [word for word in re.split(r"[,\s]+", raw) if word]
+    if isinstance(raw, list | tuple) and all(isinstance(word, str) for word in raw):
+        return [str(word).strip() for word in raw]
+    return None
+
+
+def _key_of(secret: str, allowed: str) -> bytes:
+    try:
+        return parse_secret(secret)
+    except ValueError:
+        raise ValueError(allowed) from None  # the reason is the same, and nothing of the secret is shown
+
+
+def _format_size(size: int) -> str:
+    for unit, length in reversed(_SIZE_UNITS.items()):
+        if size and size % length == 0:
+            return f"{size // length}{unit}"
+    return f"{size}B"

@@ -1,0 +1,259 @@
+"""The table of all settings: key, default, range, and one line of help, as the fields of frozen records.
+
+A field's name carries its unit; its key in files is `Key.name`. The key `horizon` of `[scheduler]` is
+`HOURHAND_SCHEDULER_HORIZON` in the environment. Internal timings are constants elsewhere, not settings.
+"""
+
+import re
+from dataclasses import dataclass, field, fields
+from functools import cache
+from typing import Any
+
+from hourhand.config.kinds import (
+    Duration,
+    Kind,
+    Listen,
+    OneOf,
+    Secrets,
+    Size,
+    Text,
+    Whole,
+    Words,
+    split_listen,
+)
+from hourhand.core.instant import DAY_US, HOUR_US, MINUTE_US, SECOND_US
+from hourhand.core.model import DEFAULT_POOL, MAX_PAYLOAD_BYTES
+
+ENVIRONMENT_PREFIX = "HOURHAND_"
+CLIENT_VARIABLES = ("HOURHAND_URL", "HOURHAND_TOKEN", "HOURHAND_TENANT")  # read by client and CLI
+_MODULE = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
+_HTTP_URL = re.compile(r"https?://[^\s/]+(/\S*)?")
+_STORE_URL = re.compile(r"[a-z][a-z0-9+]*:\S+")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Key:
+    """What there is to know about one setting."""
+
+    section: str
+    name: str
+    attribute: str
+    kind: Kind
+    default: object
+    help: str
+    secret: bool = False
+
+    @property
+    def path(self) -> str:
+        """`section.name`."""
+        return f"{self.section}.{self.name}"
+
+    @property
+    def variable(self) -> str:
+        """Its name in the environment."""
+        return f"{ENVIRONMENT_PREFIX}{self.section}_{self.name}".upper()
+
+
+def _setting(kind: Kind, default: object, help: str, *, key: str = "", secret: bool = False) -> Any:
+    value = kind.parse(default)
+    return field(default=value, repr=not secret, metadata={"kind": kind, "help": help, "key": key})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerSettings:
+    """Where the API and the page answer."""
+
+    listen: str = _setting(Listen(), "127.0.0.1:7070", "address of the API; port 0 takes any free one")
+    url: str = _setting(
+        Text(
+            allowed="empty, or a URL such as https://hourhand.example.com",
+            matches=lambda text: not text or _HTTP_URL.fullmatch(text) is not None,
+        ),
+        "",
+        "how targets reach the API, for reports; empty: http:// and the address",
+    )
+
+    @property
+    def host(self) -> str:
+        """The host to bind, without brackets."""
+        return split_listen(self.listen)[0]
+
+    @property
+    def port(self) -> int:
+        """The port to bind."""
+        return split_listen(self.listen)[1]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreSettings:
+    """Where jobs and runs are kept."""
+
+    url: str = _setting(
+        Text(
+            allowed="a URL such as sqlite:///./hourhand.db",
+            matches=lambda text: _STORE_URL.fullmatch(text) is not None,
+        ),
+        "sqlite:///./hourhand.db",
+        "the store; three slashes and a relative path, four for an absolute one",
+        secret=True,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SchedulerSettings:
+    """How runs are planned."""
+
+    segments: int = _setting(
+        Whole(low=1, high=4_096), 64, "parts the jobs are divided into; fixed for a store"
+    )
+    horizon_us: int = _setting(
+        Duration(low_us=10 * SECOND_US, high_us=10 * MINUTE_US), "60s", "how far ahead runs are written"
+    )
+    lead_us: int = _setting(
+        Duration(low_us=100_000, high_us=30 * SECOND_US),
+        "2s",
+        "how long before its time a worker may take a run; edits take effect this much later",
+    )
+    lease_us: int = _setting(
+        Duration(low_us=SECOND_US, high_us=MINUTE_US), "3s", "after how long a silent scheduler is replaced"
+    )
+    misfire_grace_us: int = _setting(
+        Duration(low_us=0, high_us=DAY_US), "60s", "how late a run may be, for jobs that do not say"
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerSettings:
+    """How runs are executed."""
+
+    concurrency: int = _setting(Whole(low=1, high=200_000), 1_000, "runs in hand at once")
+    import_modules: tuple[str, ...] = _setting(
+        Words(
+            allowed="names of modules, such as app.tasks",
+            matches=lambda word: _MODULE.fullmatch(word) is not None,
+        ),
+        (),
+        "modules whose job functions this worker serves",
+        key="import",
+    )
+    pools: tuple[str, ...] = _setting(
+        Words(allowed="at least one name of a pool", matches=lambda word: 0 < len(word) <= 200, fewest=1),
+        (DEFAULT_POOL,),
+        "pools whose runs this worker takes",
+    )
+    drain_us: int = _setting(
+        Duration(low_us=0, high_us=HOUR_US), "30s", "how long running runs may take to finish at a stop"
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TargetSettings:
+    """How targets are called."""
+
+    allow_hosts: tuple[str, ...] = _setting(
+        Words(
+            allowed="hosts, networks or host:port, such as intranet.example.com or 10.1.0.0/16",
+            matches=lambda word: bool(word) and "://" not in word,
+        ),
+        (),
+        "hosts that may be called although they are not public",
+    )
+    signing_secret: tuple[str, ...] = _setting(
+        Secrets(), (), "signs HTTP calls; two while one replaces the other", secret=True
+    )
+    timeout_us: int = _setting(
+        Duration(low_us=1_000, high_us=HOUR_US), "30s", "of one HTTP exchange, for targets that do not say"
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LimitSettings:
+    """What is refused."""
+
+    payload_bytes: int = _setting(
+        Size(low=0, high=16 << 20), MAX_PAYLOAD_BYTES, "largest payload of a job", key="payload"
+    )
+    min_interval_us: int = _setting(
+        Duration(low_us=1_000, high_us=DAY_US), "1s", "shortest time between two runs of a job"
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HistorySettings:
+    """How long is remembered what happened."""
+
+    keep_us: int = _setting(
+        Duration(low_us=HOUR_US, high_us=3_660 * DAY_US), "30d", "how long finished runs are kept"
+    )
+    dead_keep_us: int = _setting(
+        Duration(low_us=HOUR_US, high_us=3_660 * DAY_US), "30d", "how long dead letters are kept"
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TelemetrySettings:
+    """What is told about it."""
+
+    log: str = _setting(
+        OneOf(words=("debug", "info", "warning", "error")), "info", "the least serious line that is logged"
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """Everything an operator decides, read once."""
+
+    server: ServerSettings = ServerSettings()
+    store: StoreSettings = StoreSettings()
+    scheduler: SchedulerSettings = SchedulerSettings()
+    worker: WorkerSettings = WorkerSettings()
+    targets: TargetSettings = TargetSettings()
+    limits: LimitSettings = LimitSettings()
+    history: HistorySettings = HistorySettings()
+    telemetry: TelemetrySettings = TelemetrySettings()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpOptions:
+    """What `up` is asked beyond the settings."""
+
+    demo: bool = True
+
+
+@cache
+def keys() -> tuple[Key, ...]:
+    """Every setting there is, in the order of the records."""
+    found = []
+    for section, record in _sections():
+        for one in fields(record):
+            kind: Kind = one.metadata["kind"]
+            found.append(
+                Key(
+                    section=section,
+                    name=one.metadata["key"] or one.name.removesuffix("_us"),
+                    attribute=one.name,
+                    kind=kind,
+                    default=one.default,
+                    help=one.metadata["help"],
+                    secret=isinstance(kind, Secrets),
+                )
+            )
+    return tuple(found)
+
+
+def build(values: dict[str, object]) -> Settings:
+    """Settings from values by key path; what is missing has its default."""
+    sections = {}
+    for section, record in _sections():
+        known = [key for key in keys() if key.section == section and key.path in values]
+        sections[section] = record(**{key.attribute: values[key.path] for key in known})
+    return Settings(**sections)
+
+
+def sqlite_url(path: str) -> str:
+    """The store URL of a file, as `--data FILE` means it."""
+    return f"sqlite:///{path}"
+
+
+def _sections() -> list[tuple[str, Any]]:
+    return [(section.name, type(section.default)) for section in fields(Settings)]

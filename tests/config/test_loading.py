@@ -1,0 +1,235 @@
+"""Where settings come from, and what is refused: precedence, places, nearest names, masking."""
+
+import base64
+from pathlib import Path
+
+import pytest
+
+from hourhand.config import Flag, Loaded, Settings, load
+from hourhand.config.kinds import KNOWN_SECRETS
+from hourhand.config.settings import keys
+from hourhand.errors import CannotStart
+
+GOOD_SECRET = "whsec_" + base64.b64encode(bytes(range(32))).decode()
+
+
+@pytest.fixture
+def read(tmp_path: Path):
+    def read(
+        *,
+        flags: list[Flag] | None = None,
+        environment: dict[str, str] | None = None,
+        config: str | None = None,
+        local: str | None = None,
+        system: str | None = None,
+    ) -> Loaded:
+        files = {"config.toml": config, "hourhand.toml": local, "system.toml": system}
+        for name, text in files.items():
+            if text is not None:
+                (tmp_path / name).write_text(text)
+        return load(
+            flags=flags or [],
+            environment=environment or {},
+            config=tmp_path / "config.toml" if config is not None else None,
+            folder=tmp_path,
+            system_file=tmp_path / "system.toml",
+        )
+
+    return read
+
+
+def listen(port: int) -> str:
+    return f'[server]\nlisten = "127.0.0.1:{port}"\n'
+
+
+SOURCES = {
+    "flags": [Flag(path="server.listen", value="127.0.0.1:1", name="--port")],
+    "environment": {"HOURHAND_SERVER_LISTEN": "127.0.0.1:2"},
+    "config": listen(3),
+    "local": listen(4),
+    "system": listen(5),
+}
+
+
+@pytest.mark.parametrize("first", range(6))
+def test_each_source_gives_way_to_those_before_it(read, tmp_path: Path, first: int) -> None:
+    present = dict(list(SOURCES.items())[first:])
+    loaded = read(**present)
+    assert loaded.findings == ()
+    assert loaded.settings().server.port == (first + 1 if first < 5 else 7070)
+    source = next(one.source for one in loaded.effective if one.key.path == "server.listen")
+    expected = [
+        "--port",
+        "HOURHAND_SERVER_LISTEN",
+        f"{tmp_path / 'config.toml'}:2",
+        f"{tmp_path / 'hourhand.toml'}:2",
+        f"{tmp_path / 'system.toml'}:2",
+        "default",
+    ]
+    assert source == expected[first]
+
+
+def test_sources_fill_each_other_key_by_key(read) -> None:
+    loaded = read(
+        environment={"HOURHAND_WORKER_CONCURRENCY": "7"},
+        local='[worker]\nconcurrency = 9\npools = ["a", "b"]\n',
+        system='[worker]\npools = ["c"]\ndrain = "5s"\n',
+    )
+    worker = loaded.settings().worker
+    assert (worker.concurrency, worker.pools, worker.drain_us) == (7, ("a", "b"), 5_000_000)
+
+
+def test_nothing_given_is_the_defaults(read) -> None:
+    assert read().settings() == Settings()
+    assert {one.source for one in read().effective} == {"default"}
+
+
+@pytest.mark.parametrize(
+    ("section", "line", "attribute", "value"),
+    [
+        ("scheduler", 'horizon = "90s"', "horizon_us", 90_000_000),
+        ("scheduler", "horizon = 90", "horizon_us", 90_000_000),
+        ("scheduler", "lead = 0.5", "lead_us", 500_000),
+        ("scheduler", "segments = 8", "segments", 8),
+        ("limits", 'payload = "64KiB"', "payload_bytes", 65_536),
+        ("limits", "payload = 1000", "payload_bytes", 1_000),
+        ("worker", 'import = ["app.tasks", "more"]', "import_modules", ("app.tasks", "more")),
+        ("worker", 'import = "app.tasks, more"', "import_modules", ("app.tasks", "more")),
+        ("history", 'keep = "1w"', "keep_us", 7 * 86_400_000_000),
+        ("telemetry", 'log = "DEBUG"', "log", "debug"),
+        ("targets", f'signing_secret = "{GOOD_SECRET}"', "signing_secret", (GOOD_SECRET,)),
+        ("server", 'listen = "[::1]:80"', "host", "::1"),
+        ("server", 'listen = "localhost:80"', "host", "localhost"),
+    ],
+)
+def test_values_as_people_write_them(read, section: str, line: str, attribute: str, value: object) -> None:
+    settings = read(local=f"[{section}]\n{line}\n").settings()
+    assert getattr(getattr(settings, section), attribute) == value
+
+
+@pytest.mark.parametrize(
+    ("document", "line", "words"),
+    [
+        ('[server]\nlisten = "0.0.0.0:7070"', 2, "no authentication"),
+        ('[server]\nlisten = "192.168.1.5:7070"', 2, "no authentication"),
+        ('[server]\nlisten = "example.com:80"', 2, "no authentication"),
+        ('[server]\nlisten = "[::]:80"', 2, "no authentication"),
+        ('[server]\nlisten = "127.0.0.1"', 2, "expected host:port"),
+        ('[server]\nlisten = "127.0.0.1:70000"', 2, "expected host:port"),
+        ('[server]\nlisten = "[::zz]:1"', 2, "expected host:port"),
+        ('[sever]\nlisten = "127.0.0.1:1"', 1, "did you mean server?"),
+        ('\n[scheduler]\n\nhorzion = "1m"', 4, "did you mean horizon?"),
+        ('[server]\nhorizon = "1m"', 2, "horizon belongs to [scheduler]"),
+        ('horizon = "1m"', 1, "horizon belongs to [scheduler]"),
+        ('server = "here"', 1, "write [server]"),
+        ('scheduler.horizon = "1"', 1, "from 10s to 10m"),
+        ('[scheduler]\nhorizon = "soon"', 2, "a duration from 10s to 10m, got 'soon'"),
+        ("[scheduler]\nhorizon = true", 2, "a duration"),
+        ('[scheduler]\nlead = "10s"\nhorizon = "15s"', 2, "at most half the horizon"),
+        ("[scheduler]\nsegments = 0", 2, "from 1 to 4,096"),
+        ("[scheduler]\nsegments = true", 2, "from 1 to 4,096"),
+        ("[worker]\npools = []", 2, "at least one"),
+        ('[worker]\nimport = ["app/tasks.py"]', 2, "names of modules"),
+        ('[limits]\npayload = "1TB"', 2, 'such as "64KiB"'),
+        ('[telemetry]\nlog = "loud"', 2, "one of debug, info"),
+        ('[store]\nurl = "here.db"', 2, "sqlite:///"),
+    ],
+)
+def test_what_is_wrong_is_refused_with_its_place(
+    read, tmp_path: Path, document: str, line: int, words: str
+) -> None:
+    loaded = read(local=document)
+    assert [finding.where for finding in loaded.findings] == [f"{tmp_path / 'hourhand.toml'}:{line}"]
+    assert words in loaded.findings[0].message
+    with pytest.raises(CannotStart) as caught:
+        loaded.settings()
+    assert words in caught.value.message
+
+
+@pytest.mark.parametrize(
+    ("environment", "words"),
+    [
+        ({"HOURHAND_SERVER_LISTN": "x"}, "did you mean HOURHAND_SERVER_LISTEN?"),
+        ({"HOURHAND_HORIZON": "x"}, "unknown variable"),
+        ({"HOURHAND_STORE_URL_FILE": "x"}, "unknown variable"),
+        ({"HOURHAND_SCHEDULER_LEAD": ""}, "a duration"),
+        ({"HOURHAND_TARGETS_SIGNING_SECRET_FILE": "absent"}, "cannot read absent"),
+        ({"HOURHAND_TARGETS_SIGNING_SECRET_FILE": "f", "HOURHAND_TARGETS_SIGNING_SECRET": "s"}, "only one"),
+    ],
+)
+def test_wrong_variables_are_named(read, environment: dict[str, str], words: str) -> None:
+    findings = read(environment=environment).findings
+    assert any(words in finding.message and finding.where in environment for finding in findings)
+
+
+def test_the_clients_variables_are_not_settings(read) -> None:
+    assert read(environment={"HOURHAND_URL": "http://x", "HOURHAND_TOKEN": "t", "PATH": "/"}).findings == ()
+
+
+def test_a_secret_may_lie_in_a_file(read, tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text(f"{GOOD_SECRET}\n")
+    loaded = read(environment={"HOURHAND_TARGETS_SIGNING_SECRET_FILE": str(tmp_path / "secret")})
+    assert loaded.settings().targets.signing_secret == (GOOD_SECRET,)
+
+
+@pytest.mark.parametrize(
+    "secret",
+    [
+        "letmein",
+        "whsec_" + base64.b64encode(b"short but not a word!").decode(),
+        "whsec_" + base64.b64encode(b"a" * 32).decode(),
+        "not base64 at all, but long enough to be one",
+        *KNOWN_SECRETS,
+    ],
+)
+def test_weak_secrets_are_refused_and_never_shown(read, secret: str) -> None:
+    loaded = read(local=f'[targets]\nsigning_secret = "{secret}"\n')
+    assert len(loaded.findings) == 1
+    shown = str(loaded.findings) + str(loaded.effective) + repr(loaded.values)
+    assert "at least 24 random bytes" in shown
+    assert secret not in shown
+
+
+def test_secrets_are_masked_where_values_are_shown(read) -> None:
+    loaded = read(
+        local=f'[targets]\nsigning_secret = "{GOOD_SECRET}"\n[store]\nurl = "postgresql://ann:canary@db/x"\n'
+    )
+    shown = {one.key.path: one.shown for one in loaded.effective}
+    assert shown["targets.signing_secret"] == "***"
+    assert shown["store.url"] == "postgresql://ann:***@db/x"
+    assert loaded.findings == ()
+    assert "canary" not in repr(loaded.settings())
+    assert GOOD_SECRET not in repr(loaded.settings())
+
+
+def test_a_broken_file_names_line_and_file(read, tmp_path: Path) -> None:
+    (finding,) = read(local="[server]\nlisten = \n").findings
+    assert finding.where == str(tmp_path / "hourhand.toml")
+    assert "line 2" in finding.message
+
+
+def test_bytes_that_are_no_text_are_a_finding(read, tmp_path: Path) -> None:
+    (tmp_path / "hourhand.toml").write_bytes(b"\xff\xfe")
+    (finding,) = read().findings
+    assert "cannot be read" in finding.message
+
+
+def test_the_file_asked_for_must_be_there(tmp_path: Path) -> None:
+    loaded = load(environment={}, config=tmp_path / "absent.toml", folder=tmp_path, system_file=tmp_path)
+    assert "there is no such file" in loaded.findings[0].message
+
+
+def test_all_that_is_wrong_is_told_at_once(read) -> None:
+    with pytest.raises(CannotStart) as caught:
+        read(local="[scheduler]\nlead = 0\nhorizon = 0\n").settings()
+    assert len(caught.value.message.splitlines()) == 2
+
+
+def test_the_table_is_whole_and_small() -> None:
+    table = keys()
+    assert len(table) <= 40
+    assert len({key.variable for key in table}) == len(table)
+    for key in table:
+        assert key.help, key.path
+        assert key.kind.allowed, key.path
+        assert key.kind.parse(key.kind.show(key.default)) == key.default, key.path
