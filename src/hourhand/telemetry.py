@@ -1,0 +1,234 @@
+"""What a process tells about itself: structured log lines, and the engine's metrics in one place.
+
+Services get a `Telemetry` and call it on the event loop; a call is a few integer additions, since it
+happens tens of thousands of times a second, and Prometheus families are made only when somebody reads them.
+Payloads and secrets are in no metric, and are struck out of every log line.
+"""
+
+import logging
+import os
+import re
+import sys
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, MutableMapping, Sequence
+from typing import Any, TextIO, cast
+
+import structlog
+from prometheus_client import (
+    CollectorRegistry,
+    GCCollector,
+    PlatformCollector,
+    ProcessCollector,
+    generate_latest,
+)
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from hourhand.core.instant import SECOND_US
+from hourhand.core.lifecycle import Event
+from hourhand.core.run import Settlement
+from hourhand.ports.store import Backlog
+
+_MILLISECONDS = (1, 5, 10, 25, 50, 100, 150, 250, 500, 1_000, 1_500, 2_500, 5_000, 10_000, 60_000, 300_000)
+_TIMES_US = tuple(ms * 1_000 for ms in _MILLISECONDS)
+_BATCHES = (1, 10, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000)
+
+_STRUCK_KEYS = frozenset(
+    {"payload", "body", "headers", "authorization", "token", "secret", "signing_secret", "password"}
+)
+_PASSWORD_IN_URL = re.compile(r"(://[^:/?#\s@]*):[^/?#\s@]*@")
+_SIGNING_SECRET = re.compile(r"whsec_[A-Za-z0-9+/=]+")
+
+
+class Telemetry:
+    """The engine's counters. One per process, written on the event loop, read by `/metrics`."""
+
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+        self._settled = dict.fromkeys(Event, 0)
+        self._lag = _Histogram(_TIMES_US)
+        self._took = _Histogram(_TIMES_US)
+        self._planner_step = _Histogram(_TIMES_US)
+        self._claim_batch = _Histogram(_BATCHES)
+        self._settle_batch = _Histogram(_BATCHES)
+        self._planned = 0
+        self._store_errors = 0
+        self._backlog: Backlog | None = None
+        self.registry.register(_EngineCollector(self._families))
+        ProcessCollector(registry=self.registry)
+        PlatformCollector(registry=self.registry)
+        GCCollector(registry=self.registry)
+
+    def run_started(self, lag_us: int) -> None:
+        """An attempt began this long after it was due."""
+        self._lag.observe(lag_us)
+
+    def runs_started(self, lags_us: Iterable[int]) -> None:
+        """Many attempts began."""
+        self._lag.observe_all(lags_us)
+
+    def run_settled(self, event: Event, duration_us: int | None = None) -> None:
+        """One run's outcome is durable; the duration is its attempt's, where there was one."""
+        self._settled[event] += 1
+        if duration_us is not None:
+            self._took.observe(duration_us)
+
+    def runs_settled(self, settlements: Sequence[Settlement]) -> None:
+        """A batch of outcomes is durable."""
+        settled = self._settled
+        for one in settlements:
+            settled[one.event] += 1
+        self._settle_batch.observe(len(settlements))
+        self._took.observe_all(
+            one.finished_at - one.started_at for one in settlements if one.started_at is not None
+        )
+
+    def planned(self, count: int) -> None:
+        """Runs were written ahead of time."""
+        self._planned += count
+
+    def planner_stepped(self, duration_us: int) -> None:
+        """The planner took one step."""
+        self._planner_step.observe(duration_us)
+
+    def claimed(self, count: int) -> None:
+        """A worker took a batch of runs."""
+        self._claim_batch.observe(count)
+
+    def store_failed(self) -> None:
+        """A verb of the store raised."""
+        self._store_errors += 1
+
+    def backlog(self, backlog: Backlog) -> None:
+        """Sizes of the hot tables as last counted."""
+        self._backlog = backlog
+
+    def exposition(self) -> bytes:
+        """Everything in Prometheus' text format."""
+        return generate_latest(self.registry)
+
+    def _families(self) -> Iterator[Metric]:
+        fires = CounterMetricFamily(
+            "hourhand_fires", "Settled runs by what became of them.", labels=["event"]
+        )
+        for event, count in self._settled.items():
+            fires.add_metric([event.value], count)
+        yield fires
+        yield CounterMetricFamily("hourhand_planned_runs", "Runs written ahead of time.", self._planned)
+        yield CounterMetricFamily("hourhand_store_errors", "Store calls that failed.", self._store_errors)
+        yield self._lag.family(
+            "hourhand_fire_lag_seconds", "From due time to start of an attempt.", SECOND_US
+        )
+        yield self._took.family("hourhand_attempt_seconds", "Duration of attempts.", SECOND_US)
+        yield self._planner_step.family(
+            "hourhand_planner_step_seconds", "Duration of planner steps.", SECOND_US
+        )
+        yield self._claim_batch.family("hourhand_claim_batch_runs", "Runs per claim.")
+        yield self._settle_batch.family("hourhand_settle_batch_runs", "Runs per settled batch.")
+        if self._backlog is not None:
+            yield from _backlog_families(self._backlog)
+
+
+class _EngineCollector(Collector):
+    """Hands the registry the families as they are when somebody asks."""
+
+    def __init__(self, families: Any) -> None:
+        self._families = families
+
+    def collect(self) -> Iterator[Metric]:
+        yield from self._families()
+
+
+class _Histogram:
+    """Counts by upper bound in whole numbers; a hundredth of what a family with locks and floats costs."""
+
+    __slots__ = ("_bounds", "_counts", "_total")
+
+    def __init__(self, bounds: tuple[int, ...]) -> None:
+        self._bounds = bounds
+        self._counts = [0] * (len(bounds) + 1)
+        self._total = 0
+
+    def observe(self, value: int) -> None:
+        self._counts[bisect_left(self._bounds, value)] += 1
+        self._total += value
+
+    def observe_all(self, values: Iterable[int]) -> None:
+        bounds, counts, total = self._bounds, self._counts, 0
+        for value in values:
+            counts[bisect_left(bounds, value)] += 1
+            total += value
+        self._total += total
+
+    def family(self, name: str, help: str, scale: int = 1) -> HistogramMetricFamily:
+        buckets, running = [], 0
+        for bound, count in zip(self._bounds, self._counts, strict=False):
+            running += count
+            buckets.append((repr(bound / scale), float(running)))
+        buckets.append(("+Inf", float(running + self._counts[-1])))
+        family = HistogramMetricFamily(name, help)
+        family.add_metric([], buckets, self._total / scale)
+        return family
+
+
+def _backlog_families(backlog: Backlog) -> Iterator[Metric]:
+    sizes = (
+        ("hourhand_jobs", "Jobs known.", backlog.jobs),
+        ("hourhand_planned", "Runs planned and not yet taken.", backlog.planned),
+        ("hourhand_running", "Runs in a worker's hand or between two attempts.", backlog.running),
+        ("hourhand_blocked", "Runs waiting for a slot of their job.", backlog.blocked),
+        ("hourhand_dead", "Dead letters.", backlog.dead),
+    )
+    for name, help, size in sizes:
+        yield GaugeMetricFamily(name, help, size)
+
+
+def configure_logging(level: str, *, stream: TextIO | None = None, as_json: bool | None = None) -> None:
+    """Send every log line, ours and libraries', to one stream: for people on a terminal, else as JSON."""
+    out = sys.stderr if stream is None else stream
+    terminal = out.isatty()
+    shared: list[structlog.typing.Processor] = [
+        structlog.contextvars.merge_contextvars,
+        structlog.stdlib.add_log_level,
+        structlog.stdlib.add_logger_name,
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+    ]
+    structlog.configure(
+        processors=[*shared, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
+        wrapper_class=structlog.make_filtering_bound_logger(level),
+        logger_factory=structlog.stdlib.LoggerFactory(),
+        cache_logger_on_first_use=True,
+    )
+    renderer: structlog.typing.Processor = structlog.processors.JSONRenderer()
+    if not (not terminal if as_json is None else as_json):
+        colors = terminal and not os.environ.get("NO_COLOR")
+        renderer = structlog.dev.ConsoleRenderer(colors=colors)
+    handler = logging.StreamHandler(out)
+    handler.setFormatter(
+        structlog.stdlib.ProcessorFormatter(
+            foreign_pre_chain=shared,
+            processors=[
+                structlog.stdlib.ProcessorFormatter.remove_processors_meta,
+                structlog.processors.format_exc_info,
+                _strike_out,
+                renderer,
+            ],
+        )
+    )
+    root = logging.getLogger()
+    root.handlers[:] = [handler]
+    root.setLevel(level.upper())
+
+
+def logger(name: str, **bound: object) -> structlog.typing.FilteringBoundLogger:
+    """A logger that says its name, and what is bound to it, on every line."""
+    return cast(structlog.typing.FilteringBoundLogger, structlog.get_logger(name, **bound))
+
+
+def _strike_out(_logger: object, _method: str, line: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    for key, value in line.items():
+        if key.lower() in _STRUCK_KEYS:
+            line[key] = "***"
+        elif isinstance(value, str):
+            line[key] = _SIGNING_SECRET.sub("whsec_***", _PASSWORD_IN_URL.sub(r"\1:***@", value))
+    return line
