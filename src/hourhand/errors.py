@@ -2,6 +2,7 @@
 
 HourhandError
 ├── Invalid            the request is wrong; `faults` name the fields            (422, exit 2)
+│   └── TooLarge       more bytes than are allowed                               (413)
 ├── NotFound           there is no such job, run or dead letter                  (404, exit 3)
 ├── NotAllowed         the operator's settings forbid it                         (403, exit 4)
 ├── Conflict           it exists already, or is not in a state for this          (409, exit 5)
@@ -13,7 +14,8 @@ HourhandError
 └── CannotStart        wrong settings, a foreign or newer file, already running  (exit 1)
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from hourhand.core.fault import Fault
 
@@ -25,6 +27,7 @@ class HourhandError(Exception):
     status = 500
     exit_code = 1
     retryable = False
+    problem: Mapping[str, Any] | None = None  # the document, where a server sent one
 
     def __init__(self, message: str) -> None:
         super().__init__(message)
@@ -41,6 +44,13 @@ class Invalid(HourhandError):
     def __init__(self, message: str, faults: Sequence[Fault] = ()) -> None:
         super().__init__(message)
         self.faults = tuple(faults)
+
+
+class TooLarge(Invalid):
+    """More bytes than are allowed."""
+
+    code = "too_large"
+    status = 413
 
 
 class NotFound(HourhandError):

@@ -9,11 +9,13 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from hourhand.clock import Clock
+from hourhand.core.fault import Fault
 from hourhand.core.identity import RunKey, parse_job_id
-from hourhand.core.instant import SECOND_US
-from hourhand.core.model import Job, JobSpec, OnceTiming, Version
+from hourhand.core.instant import SECOND_US, format_instant
+from hourhand.core.model import Job, JobSpec, JobState, OnceTiming, Version
+from hourhand.core.plan import last_time
 from hourhand.core.specification import SpecLimits, faults_in
-from hourhand.errors import Ambiguous, Conflict, Fault, HourhandError, Invalid, NotFound, Outdated
+from hourhand.errors import Ambiguous, Conflict, HourhandError, Invalid, NotFound, Outdated
 from hourhand.ids import IdSource
 from hourhand.ports.store import Changed, JobDraft, JobEdit, JobPage, JobQuery, Refusal, Store
 
@@ -38,16 +40,20 @@ class Jobs:
         self._clock = clock
         self._limits = limits
 
-    async def create(self, tenant: str, new: NewJob) -> Job:
+    async def create(self, tenant: str, new: NewJob, *, dry_run: bool = False) -> Job:
         """Store one job; raises what `create_many` would answer for it."""
-        answer = (await self.create_many(tenant, [new]))[0]
+        answer = (await self.create_many(tenant, [new], dry_run=dry_run))[0]
         if isinstance(answer, HourhandError):
             raise answer
         return answer
 
-    async def create_many(self, tenant: str, news: Sequence[NewJob]) -> list[Job | HourhandError]:
+    async def create_many(
+        self, tenant: str, news: Sequence[NewJob], *, dry_run: bool = False
+    ) -> list[Job | HourhandError]:
         """Store each that is right; the others get their error, in the same order."""
         answers: list[Job | HourhandError | None] = [self._refusal(new.spec) for new in news]
+        if dry_run:
+            return await self._would_create(tenant, news, answers)
         todo = [index for index, answer in enumerate(answers) if answer is None]
         for _ in range(_ID_DRAWS):  # ids are drawn; a clash with another process is drawn again
             if not todo:
@@ -68,7 +74,7 @@ class Jobs:
                     case Refusal.ID_TAKEN:
                         clashed.append(index)
                     case Refusal.KEY_TAKEN:
-                        answers[index] = Conflict(f"the key {news[index].spec.key!r} belongs to another job")
+                        answers[index] = _key_taken(news[index].spec.key)
                     case _:
                         answers[index] = answer
             todo = clashed
@@ -96,7 +102,7 @@ class Jobs:
             raise Ambiguous(f"several jobs are named {reference[:200]!r}; use an id or a key")
         return found[0]
 
-    async def list(self, tenant: str, query: JobQuery) -> JobPage:
+    async def page(self, tenant: str, query: JobQuery) -> JobPage:
         """A page of jobs, newest first."""
         return await self._store.list_jobs(tenant, query)
 
@@ -111,6 +117,8 @@ class Jobs:
         job_id: int,
         change: Callable[[Job, int], NewJob],
         expected_version: int | None = None,
+        *,
+        dry_run: bool = False,
     ) -> Changed:
         """Make a new version from the present one; `change` may be called more than once."""
 
@@ -137,10 +145,49 @@ class Jobs:
             until = job.paused_until if new.paused else None
             return JobEdit(spec=new.spec, paused=new.paused, note=new.note, paused_until=until)
 
-        return await self._change(tenant, job_id, decide)
+        return await self._change(tenant, job_id, decide, dry_run)
+
+    async def upsert(
+        self,
+        tenant: str,
+        key: str,
+        change: Callable[[Job | None, int], NewJob],
+        expected_version: int | None = None,
+        *,
+        dry_run: bool = False,
+    ) -> tuple[Changed, bool]:
+        """Create the job with this key or make it what `change` says; True when it was created.
+
+        A document that changes nothing makes no version, so it may be sent as often as one likes.
+        """
+        for _ in range(_ID_DRAWS):  # somebody else may create or delete it at the same moment
+            job = await self._by_key(tenant, key)
+            now_at = self._clock.now()
+            if job is None:
+                if expected_version is not None:
+                    raise Outdated(f"there is no job with the key {key!r}, so no version {expected_version}")
+                try:
+                    job = await self.create(tenant, change(None, now_at), dry_run=dry_run)
+                except Conflict:
+                    continue
+                return Changed(job=job, effective_from=job.created_at), True
+            if expected_version is None and _is_already(job, change(job, now_at)):
+                return Changed(job=job, effective_from=now_at), False
+            try:
+                changed = await self.update(tenant, job.id, change, expected_version, dry_run=dry_run)
+            except NotFound:
+                continue
+            return changed, False
+        raise Conflict(f"the job with the key {key!r} is being created and deleted by others; try again")
 
     async def pause(
-        self, tenant: str, job_id: int, *, note: str | None = None, until_at: int | None = None
+        self,
+        tenant: str,
+        job_id: int,
+        *,
+        note: str | None = None,
+        until_at: int | None = None,
+        dry_run: bool = False,
     ) -> Changed:
         """Stop making runs from `lead` from now on, until resumed by hand or at `until_at`."""
 
@@ -148,22 +195,26 @@ class Jobs:
             if until_at is not None and until_at <= now_at:
                 raise Invalid(
                     "the pause would end before it begins",
-                    [Fault(pointer="/until", expected="a time to come", got=str(until_at))],
+                    [Fault(pointer="/until", expected="a time to come", got=format_instant(until_at))],
                 )
             return JobEdit(spec=job.spec, paused=True, note=note, paused_until=until_at)
 
-        return await self._change(tenant, job_id, decide)
+        return await self._change(tenant, job_id, decide, dry_run)
 
-    async def resume(self, tenant: str, job_id: int) -> Changed:
+    async def resume(self, tenant: str, job_id: int, *, dry_run: bool = False) -> Changed:
         """Make runs again; what passed while paused is not made up."""
 
         def decide(job: Job, now_at: int) -> JobEdit:
             return JobEdit(spec=job.spec, paused=False)
 
-        return await self._change(tenant, job_id, decide)
+        return await self._change(tenant, job_id, decide, dry_run)
 
-    async def delete(self, tenant: str, job_id: int, *, cancel_running: bool = False) -> Changed:
+    async def delete(
+        self, tenant: str, job_id: int, *, cancel_running: bool = False, dry_run: bool = False
+    ) -> Changed:
         """Remove a job; a running run finishes unless told otherwise."""
+        if dry_run:
+            return Changed(job=await self.get(tenant, job_id), effective_from=self._clock.now())
         changed = await self._store.delete_job(tenant, job_id, cancel_running)
         if changed is None:
             raise NotFound("there is no such job")
@@ -187,11 +238,56 @@ class Jobs:
             return [job.spec.timing.at] if job.spec.timing.at > now_at - SECOND_US else []
         return rule.times(max(now_at, job.since), job.until, count)
 
-    async def _change(self, tenant: str, job_id: int, decide: Callable[[Job, int], JobEdit]) -> Changed:
+    def next_at(self, job: Job) -> int | None:
+        """The next time a job fires; a one-time job whose time had passed at its creation fires then."""
+        coming = self.next_times(job, 1)
+        if coming or job.state is not JobState.ACTIVE or not isinstance(job.spec.timing, OnceTiming):
+            return coming[0] if coming else None
+        return job.created_at if self._clock.now() - job.created_at < SECOND_US else None
+
+    async def _change(
+        self, tenant: str, job_id: int, decide: Callable[[Job, int], JobEdit], dry_run: bool
+    ) -> Changed:
+        if dry_run:
+            return await self._would_change(tenant, job_id, decide)
         changed = await self._store.change_job(tenant, job_id, decide)
         if changed is None:
             raise NotFound("there is no such job")
         return changed
+
+    async def _would_create(
+        self, tenant: str, news: Sequence[NewJob], refusals: Sequence[Job | HourhandError | None]
+    ) -> list[Job | HourhandError]:
+        """What creating would answer; the jobs have no id yet."""
+        now_at = self._clock.now()
+        answers: list[Job | HourhandError] = []
+        keys: set[str] = set()
+        for new, refusal in zip(news, refusals, strict=True):
+            key = new.spec.key
+            if refusal is not None:
+                answers.append(refusal)
+            elif key is not None and (key in keys or await self._by_key(tenant, key) is not None):
+                answers.append(_key_taken(key))
+            else:
+                answers.append(_draft_as_job(tenant, new, now_at))
+                keys.update({key} if key is not None else ())
+        return answers
+
+    async def _would_change(self, tenant: str, job_id: int, decide: Callable[[Job, int], JobEdit]) -> Changed:
+        job = await self.get(tenant, job_id)
+        now_at = self._clock.now()
+        edit = decide(job, now_at)
+        if (
+            edit.spec.key is not None
+            and edit.spec.key != job.spec.key
+            and await self._by_key(tenant, edit.spec.key)
+        ):
+            raise _key_taken(edit.spec.key)
+        return Changed(job=_edited(job, edit, now_at), effective_from=now_at)
+
+    async def _by_key(self, tenant: str, key: str) -> Job | None:
+        found = await self._store.find_jobs(tenant, key, limit=1)
+        return found[0] if found and found[0].spec.key == key else None
 
     def _refusal(self, spec: JobSpec) -> Invalid | None:
         faults = faults_in(spec, self._limits)
@@ -199,3 +295,44 @@ class Jobs:
             return None
         first = faults[0]
         return Invalid(f"{first.pointer or 'the job'}: expected {first.expected}", faults)
+
+
+def _key_taken(key: str | None) -> Conflict:
+    return Conflict(f"the key {key!r} belongs to another job")
+
+
+def _is_already(job: Job, new: NewJob) -> bool:
+    same_pause = new.paused == (job.state is JobState.PAUSED) and (not new.paused or new.note == job.note)
+    return new.spec == job.spec and same_pause
+
+
+def _draft_as_job(tenant: str, new: NewJob, now_at: int) -> Job:
+    """A job as it would be, for dry runs."""
+    since = now_at if new.spec.starts_at is None else max(now_at, new.spec.starts_at - 1)
+    return Job(
+        id=0,
+        tenant=tenant,
+        spec=new.spec,
+        state=JobState.PAUSED if new.paused else JobState.ACTIVE,
+        note=new.note,
+        since=since,
+        until=last_time(new.spec, new.spec.rule, since, used=0),
+        created_at=now_at,
+        updated_at=now_at,
+    )
+
+
+def _edited(job: Job, edit: JobEdit, now_at: int) -> Job:
+    """A job as an edit would leave it, for dry runs; `max_runs` counts anew here."""
+    since = now_at if edit.spec.starts_at is None else max(now_at, edit.spec.starts_at - 1)
+    return msgspec.structs.replace(
+        job,
+        spec=edit.spec,
+        version=job.version + 1,
+        state=JobState.PAUSED if edit.paused else JobState.ACTIVE,
+        note=edit.note,
+        paused_until=edit.paused_until,
+        since=since,
+        until=last_time(edit.spec, edit.spec.rule, since, used=0),
+        updated_at=now_at,
+    )

@@ -65,7 +65,7 @@ class Runs:
             raise NotFound(f"there is no run {format_run_id(*key)}")
         return run
 
-    async def list(self, tenant: str, query: RunQuery) -> RunPage:
+    async def page(self, tenant: str, query: RunQuery) -> RunPage:
         """Finished runs across jobs in a window of time."""
         return await self._store.list_runs(tenant, query)
 
