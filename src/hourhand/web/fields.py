@@ -1,0 +1,143 @@
+"""The kinds of values in documents: durations, instants, words of a list. Each says what it expects.
+
+A value that does not fit raises `misfit`, which carries words for people; `faults` reads them back out.
+Only kinds are here; which fields there are is `schema`'s, and what they mean together is `documents`'.
+"""
+
+from collections.abc import Callable
+from enum import IntEnum, StrEnum
+from typing import Annotated, Any, TypeVar
+
+from pydantic import PlainValidator, WithJsonSchema
+from pydantic_core import PydanticCustomError
+
+from hourhand.core.instant import parse_duration, parse_instant
+from hourhand.core.model import (
+    MAX_CONCURRENCY,
+    Delivery,
+    Durability,
+    MisfirePolicy,
+    Overlap,
+    Priority,
+)
+from hourhand.core.schedule import Fold, Gap
+
+UNLIMITED = "unlimited"
+HTTP_METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
+
+_DURATION_EXPECTED = 'a duration such as "1h30m", "250ms" or a number of seconds'
+_INSTANT_EXPECTED = "an RFC 3339 time with its offset, such as 2026-11-16T08:00:00Z"
+_CONCURRENCY_EXPECTED = f'a whole number from 1 to {MAX_CONCURRENCY:,}, or "{UNLIMITED}"'
+
+Member = TypeVar("Member", bound=StrEnum | IntEnum)
+
+
+def misfit(expected: str, got: str | None = None, hint: str | None = None) -> PydanticCustomError:
+    """The error of a value that is not what a field expects."""
+    return PydanticCustomError(
+        "misfit", "expected {expected}", {"expected": expected, "got": got, "hint": hint}
+    )
+
+
+def shown(value: object) -> str:
+    """A value as it may stand in an error: short, and never a whole object."""
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "true" if value else "false"
+        case int() | float():
+            return str(value)[:40]
+        case str():
+            text = repr(value)
+            return text if len(text) <= 60 else f"{text[:57]}..."
+        case list():
+            return "a list"
+        case dict():
+            return "an object"
+        case _:
+            return "something else"
+
+
+def _one_of(kind: type[Member]) -> PlainValidator:
+    """Validates a member's name or value, in whatever case it is written."""
+    spellings = {(one.name if isinstance(one, IntEnum) else str(one.value)).lower(): one for one in kind}
+    allowed = ", ".join(_spelling(one) for one in kind)
+
+    def validate(value: object) -> Any:
+        found = spellings.get(value.lower()) if isinstance(value, str) else None
+        if found is None:
+            raise misfit(f"one of {allowed}", shown(value))
+        return found
+
+    return PlainValidator(validate)
+
+
+def _spelling(one: StrEnum | IntEnum) -> str:
+    return one.name if isinstance(one, IntEnum) else str(one.value)
+
+
+def _words(kind: type[Member]) -> WithJsonSchema:
+    return WithJsonSchema({"type": "string", "enum": [_spelling(one) for one in kind]})
+
+
+def _duration(value: object) -> int:
+    if isinstance(value, str | int | float):
+        try:
+            return parse_duration(value)
+        except ValueError:
+            pass
+    raise misfit(_DURATION_EXPECTED, shown(value))
+
+
+def _instant(value: object) -> int:
+    if not isinstance(value, str):
+        raise misfit(_INSTANT_EXPECTED, shown(value))
+    try:
+        return parse_instant(value)
+    except ValueError as error:
+        missing_offset = "has no offset" in str(error)
+        raise misfit(
+            _INSTANT_EXPECTED, shown(value), "end it with Z or an offset" if missing_offset else None
+        ) from None
+
+
+def _concurrency(value: object) -> int | str:
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value  # its range is checked with the other limits
+    if isinstance(value, str) and value.lower() == UNLIMITED:
+        return UNLIMITED
+    raise misfit(_CONCURRENCY_EXPECTED, shown(value))
+
+
+def _method(value: object) -> str:
+    if isinstance(value, str) and value.upper() in HTTP_METHODS:
+        return value.upper()
+    raise misfit(f"one of {', '.join(HTTP_METHODS)}", shown(value))
+
+
+def _checked(
+    validate: Callable[[object], Any], schema: dict[str, Any]
+) -> tuple[PlainValidator, WithJsonSchema]:
+    return PlainValidator(validate), WithJsonSchema(schema)
+
+
+Duration = Annotated[
+    int, *_checked(_duration, {"anyOf": [{"type": "string"}, {"type": "number", "minimum": 0}]})
+]
+Instant = Annotated[int, *_checked(_instant, {"type": "string", "format": "date-time"})]
+Concurrency = Annotated[
+    int | str,
+    *_checked(
+        _concurrency,
+        {"anyOf": [{"type": "integer", "minimum": 1, "maximum": MAX_CONCURRENCY}, {"const": UNLIMITED}]},
+    ),
+]
+Method = Annotated[str, *_checked(_method, {"type": "string", "enum": list(HTTP_METHODS)})]
+PriorityWord = Annotated[Priority, _one_of(Priority), _words(Priority)]
+DurabilityWord = Annotated[Durability, _one_of(Durability), _words(Durability)]
+DeliveryWord = Annotated[Delivery, _one_of(Delivery), _words(Delivery)]
+OverlapWord = Annotated[Overlap, _one_of(Overlap), _words(Overlap)]
+MisfireWord = Annotated[MisfirePolicy, _one_of(MisfirePolicy), _words(MisfirePolicy)]
+GapWord = Annotated[Gap, _one_of(Gap), _words(Gap)]
+FoldWord = Annotated[Fold, _one_of(Fold), _words(Fold)]

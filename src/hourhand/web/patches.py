@@ -1,0 +1,82 @@
+"""Merge patches (RFC 7396) of jobs: what a patch does not name stays as it is, `null` resets to the default.
+
+Three things are not plain merging: another schedule takes the place of the present one with all that
+belongs to it, a target of another type replaces the target, and a payload is replaced whole.
+"""
+
+from typing import Any
+
+from hourhand.core.fault import Fault
+from hourhand.core.model import Job
+from hourhand.services.jobs import NewJob
+from hourhand.web.documents import RULES, DocumentRules, job_document, parse_document
+from hourhand.web.faults import refusal
+from hourhand.web.json_text import read_document
+from hourhand.web.schema import READ_ONLY, target_kind
+
+_BELONGS_TO = {"cron": ("tz", "dst"), "every": ("phase",), "at": ()}
+_SCHEDULE_FIELDS = frozenset({"cron", "tz", "dst", "every", "phase", "at", "after"})
+_HINTS = {
+    "state": "pause and resume by POST …/pause and …/resume, or patch paused",
+    "paused_until": "give until to POST …/pause",
+}
+
+
+def read_patch(text: bytes) -> dict[str, Any]:
+    """A patch as it came; Invalid where it names what cannot be changed."""
+    patch = read_document(text, "a merge patch")
+    faults = [
+        Fault(pointer=f"/{name}", expected="a field that can be changed", got=name, hint=_HINTS.get(name))
+        for name in sorted(READ_ONLY & patch.keys())
+    ]
+    if faults:
+        raise refusal(faults)
+    return patch
+
+
+def patched(job: Job, patch: dict[str, Any], now_at: int, *, rules: DocumentRules = RULES) -> NewJob:
+    """What a job becomes by a patch."""
+    document = job_document(job)
+    change = dict(patch)
+    _switch_schedule(document, change)
+    _settle_target(document, change)
+    if "payload" in change:
+        document["payload"] = change.pop("payload")
+    return parse_document(merged(document, change), now_at, rules=rules)
+
+
+def merged(value: Any, patch: Any) -> Any:
+    """RFC 7396, but for a removed field, which is None instead: that is its default."""
+    if not isinstance(patch, dict):
+        return patch
+    result = dict(value) if isinstance(value, dict) else {}
+    for name, change in patch.items():
+        result[name] = None if change is None else merged(result.get(name), change)
+    return result
+
+
+def _switch_schedule(document: dict[str, Any], change: dict[str, Any]) -> None:
+    """Drop of the present schedule what does not belong to the one that the patch names."""
+    named = [name for name in _BELONGS_TO if change.get(name) is not None]
+    if len(named) != 1:
+        return
+    keep = {named[0], *_BELONGS_TO[named[0]]}
+    if named[0] == "cron" and "=" in str(change["cron"]) and "tz" not in change:
+        keep.discard("tz")  # the expression names its own zone
+    for name in _SCHEDULE_FIELDS - keep:
+        document.pop(name, None)
+
+
+def _settle_target(document: dict[str, Any], change: dict[str, Any]) -> None:
+    """Read short forms as a change of the URL, and let a target of another type replace the present one."""
+    url = change.pop("callback_url", None)
+    if isinstance(change.get("target"), str):
+        url = change.pop("target")
+    if url is not None and "target" not in change:
+        change["target"] = {"type": "http", "url": url}
+    elif url is not None:
+        change["callback_url"] = url  # both are named: refused as it would be in a whole document
+    target = change.get("target")
+    names_kind = isinstance(target, dict) and not target.keys().isdisjoint({"type", "function", "url"})
+    if names_kind and target_kind(target) != document["target"]["type"]:
+        document["target"] = {}

@@ -1,0 +1,29 @@
+"""Errors that only HTTP knows: bodies that cannot be read, or come as something else than JSON.
+
+They stand in the same tree as all others, so that one place turns them into problem+json.
+"""
+
+from hourhand.errors import HourhandError, Invalid
+
+
+class MalformedJson(Invalid):
+    """The body is not JSON; says where."""
+
+    code = "malformed_json"
+    status = 400
+
+
+class UnsupportedContent(HourhandError):
+    """The body's content type is none that this route takes."""
+
+    code = "unsupported_content_type"
+    status = 415
+    exit_code = 2
+
+
+class WrongHost(HourhandError):
+    """Host or Origin is not ours: a page of another site, or a name that was bent to this address."""
+
+    code = "wrong_host"
+    status = 403
+    exit_code = 4

@@ -1,0 +1,245 @@
+"""The shape of the documents that people send, field by field, as OpenAPI shows it.
+
+Shapes and words only: `null` and a field left out mean its default. What the fields mean together, and
+how they become a job, is `documents`'; limits of values are `core.specification`'s.
+"""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag
+
+from hourhand.web.fields import (
+    Concurrency,
+    DeliveryWord,
+    DurabilityWord,
+    Duration,
+    FoldWord,
+    GapWord,
+    Instant,
+    Method,
+    MisfireWord,
+    OverlapWord,
+    PriorityWord,
+)
+
+_CONFIG = ConfigDict(extra="forbid", strict=True, frozen=True, hide_input_in_errors=True)
+
+# Answers carry these beside the document. Sent back with a whole document they are passed over.
+READ_ONLY = frozenset(
+    {
+        "job_id",
+        "state",
+        "version",
+        "paused_until",
+        "created_at",
+        "updated_at",
+        "next_fire_time",
+        "schedule_in_words",
+        "effective_from",
+    }
+)
+
+
+def _field(description: str, example: Any, default: Any = None, **more: Any) -> Any:
+    """A field that may be left out; its default as people would write it."""
+    return Field(
+        default=None,
+        description=description,
+        examples=[example],
+        json_schema_extra={"default": default},
+        **more,
+    )
+
+
+class DstDocument(BaseModel):
+    """What becomes of wall times that a zone change drops or repeats."""
+
+    model_config = _CONFIG
+
+    gap: GapWord | None = _field("A time that does not exist that day.", "after", "after")
+    fold: FoldWord | None = _field("A time that comes twice that day.", "auto", "auto")
+
+
+class HttpTargetDocument(BaseModel):
+    """An HTTP call; the payload is its body."""
+
+    model_config = _CONFIG
+
+    type: Literal["http"] = Field(default="http", description="An HTTP call.", examples=["http"])
+    url: str = Field(
+        description="What is called; http or https.", examples=["https://example.com/hooks/daily"]
+    )
+    method: Method | None = _field("The HTTP method.", "POST", "POST")
+    headers: dict[str, str] | None = _field("More headers for the call.", {"Authorization": "Bearer …"}, {})
+    timeout: Duration | None = _field("Of one exchange.", "30s", "30s")
+
+
+class PythonTargetDocument(BaseModel):
+    """A function that a worker has imported; the payload is its arguments."""
+
+    model_config = _CONFIG
+
+    type: Literal["python"] = Field(default="python", description="A Python function.", examples=["python"])
+    function: str = Field(description="Module and function.", examples=["app.tasks:daily_report"])
+
+
+def target_kind(value: Any) -> str | None:
+    """Which shape of target this is; a plain text is a URL, and `type` may be left out."""
+    if isinstance(value, str):
+        return "url"
+    if not isinstance(value, dict):
+        return "http"  # whose shape then says that an object was expected
+    kind = value.get("type")
+    if kind is None:
+        return "python" if "function" in value else "http"
+    return kind if isinstance(kind, str) else None
+
+
+TargetDocument = Annotated[
+    Annotated[str, Tag("url")]
+    | Annotated[HttpTargetDocument, Tag("http")]
+    | Annotated[PythonTargetDocument, Tag("python")],
+    Discriminator(target_kind),
+]
+
+
+class RetryDocument(BaseModel):
+    """How often and how patiently a failed attempt is tried again."""
+
+    model_config = _CONFIG
+
+    max: int | None = _field("Retries after the first attempt.", 3, 3)
+    first: Duration | None = _field("The pause before the first retry.", "1s", "1s")
+    factor: float | None = _field("By how much each pause is longer than the one before.", 2, 2)
+    max_delay: Duration | None = _field("The longest pause.", "10m", "10m")
+
+
+class MisfireDocument(BaseModel):
+    """What becomes of fire times that were missed in an outage."""
+
+    model_config = _CONFIG
+
+    policy: MisfireWord | None = _field("Run the newest, none, or all of them.", "run_once", "run_once")
+    grace: Duration | None = _field("How late a run may be and still count as on time.", "60s", "1m")
+    limit: int | None = _field("How many `catch_up` makes up for at most.", 100, 100)
+
+
+class JobDocument(BaseModel):
+    """A job: exactly one of cron, every and at says when; target or callback_url says what."""
+
+    model_config = ConfigDict(
+        **_CONFIG,
+        json_schema_extra={
+            "examples": [
+                {
+                    "name": "daily-report",
+                    "cron": "0 9 * * *",
+                    "tz": "Europe/Berlin",
+                    "callback_url": "https://example.com/hooks/daily",
+                    "priority": "HIGH",
+                    "payload": {"region": "eu"},
+                },
+                {"cron": "*/5 * * * *", "target": "https://example.com/ping", "payload": "{}"},
+                {
+                    "name": "cleanup",
+                    "every": "15m",
+                    "target": {"type": "python", "function": "app.tasks:cleanup"},
+                },
+            ]
+        },
+    )
+
+    name: str | None = _field("A label for people; need not be unique.", "daily-report", "")
+    key: str | None = _field("A name of your own, unique; for PUT /jobs/by-key/{key}.", "billing/daily")
+    shard_key: str | None = _field("Jobs with the same one stay together; fixed at creation.", "billing")
+    tags: list[str] | None = _field("Words to find it by.", ["billing"], [])
+    cron: str | None = _field("When, as 5 fields, 6 with seconds in front, or @daily.", "0 9 * * *")
+    tz: str | None = _field("The zone that a cron expression is read in.", "Europe/Berlin", "UTC")
+    dst: DstDocument | None = _field(
+        "What DST does to a cron expression.", {"gap": "after", "fold": "auto"}, {}
+    )
+    every: Duration | None = _field("When, as the time between two runs.", "15m")
+    phase: Instant | None = _field(
+        "An instant that `every` counts from; the second of creation unless given.", "2026-11-16T00:00:00Z"
+    )
+    at: Instant | None = _field("When, once. A time in the past fires now.", "2026-11-16T08:00:00Z")
+    after: list[str] | None = _field(
+        "Not available in this version: jobs that go before.", ["J-0000000000000"]
+    )
+    starts_at: Instant | None = _field("No run before it.", "2026-11-16T00:00:00Z")
+    ends_at: Instant | None = _field("No run after it.", "2027-11-16T00:00:00Z")
+    max_runs: int | None = _field("How many runs there will be, skipped ones included.", 10)
+    target: TargetDocument | None = _field(
+        "What is run: a URL, or an object with its `type`.",
+        {"type": "http", "url": "https://example.com/hooks/daily", "method": "POST"},
+    )
+    callback_url: str | None = _field("Short for an HTTP target.", "https://example.com/hooks/daily")
+    payload: Any = _field(
+        "What the target gets: any JSON up to the limit. A text that is itself a JSON object or array "
+        "is taken as that; a patch replaces it whole.",
+        {"region": "eu"},
+    )
+    priority: PriorityWord | None = _field("Workers take HIGH first.", "HIGH", "MEDIUM")
+    durability: DurabilityWord | None = _field(
+        "Picks the queue where two are configured.", "critical", "critical"
+    )
+    pool: str | None = _field("The workers that run it.", "default", "default")
+    timeout: Duration | None = _field("Of one attempt.", "5m", "5m")
+    delivery: DeliveryWord | None = _field(
+        "Whether an attempt that may have had its effect is tried again.", "at_least_once", "at_least_once"
+    )
+    retry: RetryDocument | None = _field("When and how often a failure is tried again.", {"max": 3}, {})
+    concurrency: Concurrency | None = _field('How many runs at once, or "unlimited".', 1, 1)
+    overlap: OverlapWord | None = _field(
+        "What a run does when all slots are taken.", "queue_one", "queue_one"
+    )
+    misfire: MisfireDocument | None = _field("What becomes of missed times.", {"policy": "run_once"}, {})
+    jitter: Duration | None = _field("Spreads the start over this long, up to 30s.", "10s", "0s")
+    paused: bool | None = _field("Make no runs until resumed.", False, False)
+    note: str | None = _field("Why it is paused.", "INC-42")
+
+
+class PauseDocument(BaseModel):
+    """Why and until when a job is paused."""
+
+    model_config = _CONFIG
+
+    note: str | None = _field("Why; shown with the job.", "INC-42")
+    until: Instant | None = _field("When it goes on by itself.", "2026-11-16T08:00:00Z")
+
+
+class DeadFilterDocument(BaseModel):
+    """Which dead letters; all conditions must hold, none means all."""
+
+    model_config = _CONFIG
+
+    job_id: str | None = _field("Of one job.", "J-0000000000000")
+    error: str | None = _field("With this error fingerprint.", "5f2a9c01")
+    from_: Instant | None = _field("Failed at or after.", "2026-11-16T08:00:00Z", alias="from")
+    to: Instant | None = _field("Failed before.", "2026-11-16T09:00:00Z")
+
+
+class DeadSelectionDocument(BaseModel):
+    """Dead letters by their run ids or by a filter; at most 1,000 are changed by one request."""
+
+    model_config = _CONFIG
+
+    ids: list[str] | None = _field("Run ids.", ["J-0000000000000@20261116T080000Z"])
+    filter: DeadFilterDocument | None = _field(
+        "Which ones, by what they have in common.", {"error": "5f2a9c01"}
+    )
+    dry_run: bool | None = _field("Say what would be done, and do nothing.", False, False)
+
+
+class ScheduleDocument(BaseModel):
+    """A recurring schedule to look at before a job has it."""
+
+    model_config = _CONFIG
+
+    cron: str | None = _field("A cron expression.", "0 9 * * mon-fri")
+    tz: str | None = _field("The zone that it is read in.", "Europe/Berlin", "UTC")
+    dst: DstDocument | None = _field("What DST does to it.", {"gap": "after", "fold": "auto"}, {})
+    every: Duration | None = _field("Or the time between two runs.", "15m")
+    phase: Instant | None = _field("An instant that `every` counts from.", "2026-11-16T00:00:00Z")
+    n: int | None = _field("How many times to show, up to 1,000.", 10, 10)
+    after: Instant | None = _field("From when on; now unless given.", "2026-11-16T00:00:00Z")
