@@ -20,8 +20,9 @@ ALL_MONTHS = frozenset(range(1, 13))
 ALL_WEEKDAYS = frozenset(range(7))
 
 _EPOCH_ORDINAL = date(1970, 1, 1).toordinal()
-FIRST_DAY = date.min.toordinal() - _EPOCH_ORDINAL
-LAST_DAY = date.max.toordinal() - _EPOCH_ORDINAL
+_FIRST_YEAR, _LAST_YEAR = 2, 9998  # a year inside what can be printed, so that it can be in any zone
+FIRST_DAY = date(_FIRST_YEAR, 1, 1).toordinal() - _EPOCH_ORDINAL
+LAST_DAY = date(_LAST_YEAR, 12, 31).toordinal() - _EPOCH_ORDINAL
 
 _LENGTHS = (0, 31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 _NO_DAYS = (0,) * 7
@@ -65,7 +66,7 @@ class Days:
         return self.at_or_after(day) == day
 
     def at_or_after(self, day: int) -> int:
-        """The first matching day from `day` on; NEVER past the year 9999."""
+        """The first matching day from `day` on; NEVER past the year 9998."""
         if not FIRST_DAY <= day <= LAST_DAY:
             if day > LAST_DAY:
                 return NEVER
@@ -84,7 +85,7 @@ class Days:
         return NEVER
 
     def at_or_before(self, day: int) -> int:
-        """The last matching day up to `day`; -NEVER before the year 1."""
+        """The last matching day up to `day`; -NEVER before the year 2."""
         if not FIRST_DAY <= day <= LAST_DAY:
             if day < FIRST_DAY:
                 return -NEVER
@@ -99,7 +100,7 @@ class Days:
             month -= 1
             if month == 0:
                 year, month = year - 1, 12
-            if year < 1:
+            if year < _FIRST_YEAR:
                 return -NEVER
             first -= _LENGTHS[month] + (month == 2 and _is_leap(year))
             mask = self._mask_of(year, month, first)
@@ -125,7 +126,7 @@ class Days:
         return total
 
     def nth(self, start: int, n: int) -> int:
-        """The n-th matching day from `start` on, counted from 1; NEVER past the year 9999."""
+        """The n-th matching day from `start` on, counted from 1; NEVER past the year 9998."""
         start = max(start, FIRST_DAY)
         if start > LAST_DAY:
             return NEVER
@@ -164,12 +165,12 @@ class Days:
         return distance
 
     def _months_from(self, year: int, month: int, first: int) -> Iterator[tuple[int, int]]:
-        """(its first day, mask) of each month from this one to the end of the year 9999."""
+        """(its first day, mask) of each month from this one to the end of the year 9998."""
         masks = self._masks
         while True:
             if month == 13:
                 year, month = year + 1, 1
-            if year > 9999:
+            if year > _LAST_YEAR:
                 return
             if month == 2 and _is_leap(year):
                 yield first, self._leap_february[(first + 4) % 7]

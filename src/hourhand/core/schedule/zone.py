@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from importlib import import_module
 from importlib.resources import files
-from io import BytesIO
+from importlib.resources.abc import Traversable
 from itertools import pairwise
 from zoneinfo import ZoneInfo
 
@@ -76,7 +76,9 @@ def zone_names() -> tuple[str, ...]:
 @lru_cache(maxsize=1024)
 def zone_info(name: str) -> ZoneInfo:
     """The zone for printing with datetime."""
-    return ZoneInfo.from_file(BytesIO(_zone_bytes(zone_name(name))), key=name)
+    name = zone_name(name)
+    with _zone_resource(name).open("rb") as file:
+        return ZoneInfo.from_file(file, key=name)
 
 
 def timeline(name: str) -> Timeline:
@@ -133,11 +135,11 @@ def _timeline(name: str, year: int) -> Timeline:
 
 @lru_cache(maxsize=1024)
 def _zone_file(name: str) -> ZoneFile:
-    return read_zone_file(_zone_bytes(name))
+    return read_zone_file(_zone_resource(name).read_bytes())
 
 
-def _zone_bytes(name: str) -> bytes:
-    return files("tzdata").joinpath("zoneinfo", *name.split("/")).read_bytes()
+def _zone_resource(name: str) -> Traversable:
+    return files("tzdata").joinpath("zoneinfo", *name.split("/"))
 
 
 @cache
