@@ -326,8 +326,8 @@ class Store(Protocol):
         """Runs of nodes without a live lease, and runs past their deadline by more than the slack."""
         ...
 
-    async def judge_late(self, cursor: Cursor | None, limit: int) -> Cursor | None:
-        """Apply the misfire policy to late runs that nobody claims; a cursor while there are more."""
+    async def judge_late(self, cursors: dict[int, Cursor], limit: int) -> dict[int, Cursor]:
+        """Apply the misfire policy to late runs that nobody claims, a page of each lane; where to go on."""
         ...
 
     async def hand_on_slots(self, limit: int) -> int:

@@ -1,0 +1,256 @@
+"""The claim: take runs for a worker, and decide about those that cannot be taken.
+
+Candidates are gathered lane by lane into a temporary table; the ordinary ones move from `planned` to
+`running` in a few set-based statements. Only the exceptions come to Python, where pure policy judges
+them: late ones (misfire), due ones whose job is full (overlap), and jobs with several slots.
+"""
+
+from collections.abc import Sequence
+from itertools import groupby
+from typing import Any
+
+import msgspec
+
+from hourhand.core.identity import LANES_PER_POOL
+from hourhand.core.lanes import divide
+from hourhand.core.lifecycle import Reason, State
+from hourhand.core.model import Trigger
+from hourhand.core.overlap import free_slots, when_full
+from hourhand.core.plan import Lateness, judge_late
+from hourhand.core.run import TRIGGER_CODES, ClaimedRun
+from hourhand.ports.store import Claim, ClaimRequest, Cursor, Hint, LeaseLost
+from hourhand.stores.sqlite.engine import Tx
+from hourhand.stores.sqlite.rows import UnstartedRow, decode_spec, ending
+
+_SCHEDULED = TRIGGER_CODES[Trigger.SCHEDULED]
+_LEAST_PER_LANE = 8
+_decoder = msgspec.json.Decoder(list[ClaimedRun])
+
+
+class ClaimedText(msgspec.Struct, frozen=True, kw_only=True):
+    """A claim whose runs are still one text; decoded on the caller's thread."""
+
+    text: str | None
+    now_at: int
+    next_at: int | None
+    progressed: bool
+    cursors: dict[int, Cursor]
+
+    def decoded(self) -> Claim:
+        """The claim in the port's nouns."""
+        runs = [] if self.text is None else _decoder.decode(self.text)
+        return Claim(
+            runs=runs,
+            now_at=self.now_at,
+            next_at=self.next_at,
+            progressed=self.progressed,
+            cursors=self.cursors,
+        )
+
+
+def claim(tx: Tx, request: ClaimRequest) -> ClaimedText:
+    """Take up to `room` runs for a node with a live lease."""
+    require_lease(tx, request.node_id)
+    pools = [row[0] for pool in request.pools if (row := tx.one("pool_id", (pool,))) is not None]
+    tx.run("clear_candidates")
+    full_lanes = _gather(tx, request, pools)
+    _divide(tx, request)
+    decided = _judge_late(tx) + _drop_deleted(tx)
+    _give_several_slots(tx)
+    tx.run("take_planned", {"node_id": request.node_id, "now": tx.now_at})
+    tx.run("mark_losers")
+    tx.run("drop_taken")
+    tx.run("take_ready", {"node_id": request.node_id, "now": tx.now_at})
+    cursors = _cursors(tx, full_lanes)
+    decided += _judge_full(tx)
+    text = tx.one("claimed_runs")[0]
+    return ClaimedText(
+        text=text,
+        now_at=tx.now_at,
+        next_at=_next_at(tx, pools, request.lead_us),
+        progressed=text is not None or decided > 0 or bool(cursors),
+        cursors=cursors,
+    )
+
+
+def require_lease(tx: Tx, node_id: int) -> None:
+    """Refuse a node whose lease has run out."""
+    row = tx.one("lease_of", (node_id,))
+    if row is None or row[0] <= tx.now_at:
+        raise LeaseLost
+
+
+def end_unstarted(
+    tx: Tx,
+    job_id: int,
+    rows: Sequence[UnstartedRow],
+    state: State,
+    detail: dict[str, Any],
+    version: int | None = None,
+) -> None:
+    """Write the history of runs that end without an attempt of their own."""
+    tx.insert("add_ending", [ending(job_id, row, state, tx.now_at, detail, version) for row in rows])
+
+
+def _gather(tx: Tx, request: ClaimRequest, pools: Sequence[int]) -> list[int]:
+    """Fill the candidates; answers the lanes whose look ahead ended at its limit."""
+    until = tx.now_at + request.lead_us
+    ready = [lane for pool in pools for lane, due_at in _lanes(tx, "ready_lanes", pool) if due_at <= until]
+    waiting = [
+        lane for pool in pools for lane, due_at in _lanes(tx, "waiting_lanes", pool) if due_at <= until
+    ]
+    lanes = len(ready) + len(waiting)
+    limit = request.room if lanes <= 1 else max(_LEAST_PER_LANE, -(-2 * request.room // lanes))
+    limit = min(limit, request.room)
+    for lane in ready:
+        tx.run("look_ready", {"lane": lane, "now": tx.now_at, "until": until, "limit": limit})
+    full = []
+    for lane in waiting:
+        found = tx.run("look_due", {"lane": lane, "now": tx.now_at, "limit": limit}).rowcount
+        if found >= limit:
+            continue
+        cursor = request.cursors.get(lane, Cursor(0, 0, 0))
+        ahead = tx.run(
+            "look_ahead",
+            {
+                "lane": lane,
+                "now": tx.now_at,
+                "until": until,
+                "rank": found,
+                "limit": limit - found,
+                "due_at": cursor.due_at,
+                "scheduled_at": cursor.scheduled_at,
+                "job_id": cursor.job_id,
+            },
+        ).rowcount
+        if ahead >= limit - found:
+            full.append(lane)
+    return full
+
+
+def _divide(tx: Tx, request: ClaimRequest) -> None:
+    """Keep no more than there is room for, shared among the classes."""
+    if tx.one("count_candidates")[0] <= request.room:
+        return
+    waiting = dict(tx.all("count_classes"))
+    shares = divide(request.room, waiting, request.taken_before)
+    for run_class, count in waiting.items():
+        if count > shares.get(run_class, 0):
+            tx.run("trim_class", (run_class, shares.get(run_class, 0)))
+
+
+def _judge_late(tx: Tx) -> int:
+    """The misfire policy for runs that nobody claimed within their grace; answers how many it removed."""
+    decided = 0
+    for job_id, scheduled_at, _, *rest in tx.all("late_candidates"):
+        due_at, trigger, fence, tries, until, version, spec_text = rest
+        row = UnstartedRow(scheduled_at, 0, due_at, trigger, fence, tries)
+        decided += judge_one(tx, job_id, row, until, version, spec_text)
+    return decided
+
+
+def judge_one(tx: Tx, job_id: int, row: UnstartedRow, until: int, version: int, spec_text: str) -> int:
+    """Apply the misfire policy to one late planned run; 1 when it is no longer a candidate."""
+    spec = decode_spec(spec_text)
+    verdict = judge_late(spec.rule, spec, row.scheduled_at, until, tx.now_at)
+    if verdict is Lateness.RUN:
+        return 0
+    if verdict is Lateness.BACKGROUND:
+        tx.run("to_background", (row.scheduled_at, job_id))
+        tx.hints.add(Hint.RUNS)
+    else:
+        tx.all("take_planned_row", (row.scheduled_at, job_id))
+        detail = {"reason": Reason.MISFIRE.value, "policy": spec.misfire.policy.value}
+        end_unstarted(tx, job_id, [row], State.SKIPPED, detail, version)
+    tx.run("drop_candidate", (job_id, row.scheduled_at))
+    return 1
+
+
+def _drop_deleted(tx: Tx) -> int:
+    """Runs of jobs that are gone end as cancelled."""
+    rows = tx.all("deleted_candidates")
+    for job_id, scheduled_at in rows:
+        taken = tx.all("take_planned_row", (scheduled_at, job_id)) or tx.all(
+            "take_idle_row", (job_id, scheduled_at)
+        )
+        unstarted = [UnstartedRow(*row) for row in taken]
+        end_unstarted(tx, job_id, unstarted, State.CANCELLED, {"reason": Reason.DELETED.value})
+        tx.run("drop_candidate", (job_id, scheduled_at))
+    return len(rows)
+
+
+def _give_several_slots(tx: Tx) -> None:
+    """Jobs with several slots: the oldest candidates get the lowest free ones."""
+    for job_id, group in groupby(tx.all("several_candidates"), key=lambda row: row[1]):
+        rows = list(group)
+        used = [row[0] for row in tx.all("slots_of", (job_id,))]
+        slots = free_slots(rows[0][3], used, [row[2] for row in rows])
+        for index, row in enumerate(rows):
+            if index < len(slots):
+                tx.run("set_slot", (slots[index], row[0]))
+            else:
+                tx.run("set_full", (row[0],))
+
+
+def _judge_full(tx: Tx) -> int:
+    """The overlap policy for due runs that found their job full; answers how many left the plan."""
+    decided = 0
+    for job_id, *unstarted, version, spec_text in tx.all("full_candidates", (tx.now_at,)):
+        row = UnstartedRow(*unstarted)
+        tx.all("take_planned_row", (row.scheduled_at, job_id))
+        decided += 1
+        if row.trigger != _SCHEDULED:
+            _block(tx, job_id, 1, row)
+            continue
+        overlap = decode_spec(spec_text).overlap
+        waiting = [found[0] for found in tx.all("waiting_scheduled", (job_id,))]
+        verdict = when_full(overlap, waiting, row.scheduled_at)
+        skipped = [
+            UnstartedRow(*found)
+            for at in verdict.skip_waiting
+            for found in tx.all("take_blocked", (job_id, at))
+        ]
+        if verdict.wait:
+            _block(tx, job_id, 0, row)
+        else:
+            skipped.append(row)
+        detail = {"reason": Reason.OVERLAP.value, "policy": overlap.value}
+        end_unstarted(tx, job_id, skipped, State.SKIPPED, detail, version)
+        if verdict.cancel_running:
+            tx.run("ask_cancel", (job_id,))
+            tx.hints.add(Hint.CANCEL)
+    return decided
+
+
+def _block(tx: Tx, job_id: int, rank: int, row: UnstartedRow) -> None:
+    tx.insert(
+        "add_blocked",
+        [(job_id, rank, row.scheduled_at, row.lane, row.due_at, row.trigger, row.fence, row.tries)],
+    )
+
+
+def _cursors(tx: Tx, full_lanes: Sequence[int]) -> dict[int, Cursor]:
+    """Where to walk on in lanes whose page ahead was full of runs that cannot be taken yet."""
+    cursors = {}
+    for lane in full_lanes:
+        if tx.one("stuck_ahead", (lane, tx.now_at)) is not None:
+            cursors[lane] = Cursor(*tx.one("last_ahead", (lane, tx.now_at)))
+    return cursors
+
+
+def _next_at(tx: Tx, pools: Sequence[int], lead_us: int) -> int | None:
+    """When it pays to ask again: `lead` before the next due time, or at it for what must wait till then."""
+    firsts = [
+        due_at
+        for pool in pools
+        for name in ("ready_lanes", "waiting_lanes")
+        for _, due_at in _lanes(tx, name, pool)
+    ]
+    if not firsts:
+        return None
+    first = min(firsts)
+    return first - lead_us if first - lead_us > tx.now_at else max(first, tx.now_at)
+
+
+def _lanes(tx: Tx, name: str, pool: int) -> list[tuple[int, int]]:
+    return tx.all(name, {"first": pool * LANES_PER_POOL, "last": (pool + 1) * LANES_PER_POOL})

@@ -1,0 +1,266 @@
+"""Runs operations on the file: one writer thread with group commit, a few readers beside it.
+
+An operation is a plain function of a `Tx`. Operations that arrive while a commit is on its way to the
+disk share the next one; each is whole or not at all, and its future resolves after the commit.
+`InlineEngine` does the same on the caller's thread, for simulations on a virtual clock.
+"""
+
+import asyncio
+import queue
+import sqlite3
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
+
+from hourhand.clock import Clock
+from hourhand.errors import HourhandError, StorageFull, Unavailable
+from hourhand.stores.sqlite.statements import repeated, statements
+
+T = TypeVar("T")
+
+MAX_GROUP = 64  # operations that share one commit
+_MAX_WAITING = 10_000
+_ROWS_PER_STEP = (200, 20, 1)
+_READERS = 2
+WRITER_CACHE_KIB = 32 * 1024
+_READER_CACHE_KIB = 4 * 1024
+_CHECKPOINT_PAGES = 8_000  # 32 MB of log, then pages move to the file
+
+
+class Tx:
+    """A transaction that an operation works in."""
+
+    def __init__(self, connection: sqlite3.Connection, now_at: int) -> None:
+        self._connection = connection
+        self._statements = statements()
+        self.now_at = now_at
+        self.hints: set[str] = set()
+
+    def run(self, name: str, parameters: Sequence[Any] | dict[str, Any] = ()) -> sqlite3.Cursor:
+        """Execute a named statement."""
+        return self._connection.execute(self._statements[name], parameters)
+
+    def one(self, name: str, parameters: Sequence[Any] | dict[str, Any] = ()) -> Any:
+        """The first row of a named query, None where there is none."""
+        return self._connection.execute(self._statements[name], parameters).fetchone()
+
+    def all(self, name: str, parameters: Sequence[Any] | dict[str, Any] = ()) -> list[Any]:
+        """All rows of a named query."""
+        return self._connection.execute(self._statements[name], parameters).fetchall()
+
+    def insert(self, name: str, rows: Sequence[Sequence[Any]]) -> None:
+        """Execute a named one-row insert for many rows, in as few steps as possible."""
+        start = 0
+        for size in _ROWS_PER_STEP:
+            while len(rows) - start >= size:
+                chunk = rows[start : start + size]
+                self._connection.execute(repeated(name, size), [value for row in chunk for value in row])
+                start += size
+
+
+Operation = Callable[[Tx], T]
+
+
+class Engine(Protocol):
+    """Where operations are executed."""
+
+    async def write(self, operation: Operation[T]) -> T:
+        """Execute in a transaction that is durable when this returns."""
+        ...
+
+    async def read(self, operation: Operation[T]) -> T:
+        """Execute on a snapshot, beside the writer."""
+        ...
+
+    async def close(self) -> None:
+        """Finish what is under way."""
+        ...
+
+
+def connect(path: str, cache_kib: int) -> sqlite3.Connection:
+    """Open a connection with the settings every one of ours has."""
+    connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, cached_statements=512)
+    for pragma in (
+        "journal_mode = WAL",
+        "synchronous = FULL",
+        "temp_store = MEMORY",
+        f"cache_size = -{cache_kib}",
+        f"wal_autocheckpoint = {_CHECKPOINT_PAGES}",
+        f"journal_size_limit = {_CHECKPOINT_PAGES * 4096 * 2}",
+        "busy_timeout = 10000",
+    ):
+        connection.execute(f"PRAGMA {pragma}")
+    return connection
+
+
+def translated(error: sqlite3.Error) -> HourhandError:
+    """A driver's error in our words."""
+    text = str(error)
+    if "full" in text:
+        return StorageFull("the disk that holds the store is full; nothing was written")
+    return Unavailable(f"the store cannot do that right now: {text}")
+
+
+class ThreadedEngine:
+    """One writer thread and a few readers on a file."""
+
+    def __init__(
+        self, path: Path, writer: sqlite3.Connection, clock: Clock, notify: Callable[[Iterable[str]], None]
+    ) -> None:
+        self._path = str(path)
+        self._clock = clock
+        self._notify = notify
+        self._loop = asyncio.get_running_loop()
+        self._waiting: queue.SimpleQueue[tuple[Operation[Any], asyncio.Future[Any]] | None] = (
+            queue.SimpleQueue()
+        )
+        self._writer = writer
+        self._local = threading.local()
+        self._readers = ThreadPoolExecutor(_READERS, thread_name_prefix="hourhand-read")
+        self._reader_connections: list[sqlite3.Connection] = []
+        self._thread = threading.Thread(target=self._work, name="hourhand-write", daemon=True)
+        self._closed = False
+        self._thread.start()
+
+    async def write(self, operation: Operation[T]) -> T:
+        """Queue an operation for the writer thread and wait for its commit."""
+        if self._closed:
+            raise Unavailable("the store is closed")
+        if self._waiting.qsize() >= _MAX_WAITING:
+            raise Unavailable("too many operations wait for the store")
+        future: asyncio.Future[T] = self._loop.create_future()
+        self._waiting.put((operation, future))
+        return await future
+
+    async def read(self, operation: Operation[T]) -> T:
+        """Run an operation on a reader's connection."""
+        if self._closed:
+            raise Unavailable("the store is closed")
+        return await self._loop.run_in_executor(self._readers, self._read, operation)
+
+    async def close(self) -> None:
+        """Let the writer finish its queue, then close every connection."""
+        if self._closed:
+            return
+        self._closed = True
+        self._waiting.put(None)
+        await self._loop.run_in_executor(None, self._thread.join)
+        self._readers.shutdown(wait=True)
+        for connection in self._reader_connections:
+            connection.close()
+        self._writer.close()
+
+    def _read(self, operation: Operation[T]) -> T:
+        connection = getattr(self._local, "connection", None)
+        if connection is None:
+            connection = self._local.connection = connect(self._path, _READER_CACHE_KIB)
+            self._reader_connections.append(connection)
+        try:
+            connection.execute("BEGIN")
+            try:
+                return operation(Tx(connection, self._clock.now()))
+            finally:
+                connection.execute("COMMIT")
+        except sqlite3.Error as error:
+            raise translated(error) from error
+
+    def _work(self) -> None:
+        while True:
+            first = self._waiting.get()
+            if first is None:
+                return
+            group = [first]
+            last = False
+            while len(group) < MAX_GROUP and not self._waiting.empty():
+                item = self._waiting.get()
+                if item is None:
+                    last = True
+                    break
+                group.append(item)
+            operations = [operation for operation, _ in group]
+            results, hints = execute_group(self._writer, self._clock, operations)
+            answers = list(zip((future for _, future in group), results, strict=True))
+            self._loop.call_soon_threadsafe(self._answer, answers, hints)
+            if last:
+                return
+
+    def _answer(self, answers: list[tuple[asyncio.Future[Any], Any]], hints: set[str]) -> None:
+        for future, result in answers:
+            if future.done():  # its caller was cancelled; the commit stands
+                continue
+            if isinstance(result, BaseException):
+                future.set_exception(result)
+            else:
+                future.set_result(result)
+        if hints:
+            self._notify(hints)
+
+
+class InlineEngine:
+    """The same on the caller's thread; every operation is its own commit."""
+
+    def __init__(
+        self, connection: sqlite3.Connection, clock: Clock, notify: Callable[[Iterable[str]], None]
+    ) -> None:
+        self._connection = connection
+        self._clock = clock
+        self._notify = notify
+
+    async def write(self, operation: Operation[T]) -> T:
+        """Execute and commit at once."""
+        results, hints = execute_group(self._connection, self._clock, [operation])
+        if hints:
+            self._notify(hints)
+        if isinstance(results[0], BaseException):
+            raise results[0]
+        return results[0]  # type: ignore[no-any-return]
+
+    async def read(self, operation: Operation[T]) -> T:
+        """Execute at once."""
+        try:
+            return operation(Tx(self._connection, self._clock.now()))
+        except sqlite3.Error as error:
+            raise translated(error) from error
+
+    async def close(self) -> None:
+        """Close the connection."""
+        self._connection.close()
+
+
+def execute_group(
+    connection: sqlite3.Connection, clock: Clock, operations: Sequence[Operation[Any]]
+) -> tuple[list[Any], set[str]]:
+    """Execute operations in one transaction; each answers its result or its error, none undoes another."""
+    try:
+        connection.execute("BEGIN IMMEDIATE")
+        results: list[Any] = []
+        hints: set[str] = set()
+        for operation in operations:
+            results.append(_execute(connection, clock, operation, hints))
+        connection.execute("COMMIT")
+    except sqlite3.Error as error:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        return [translated(error)] * len(operations), set()
+    return results, hints
+
+
+def _execute(connection: sqlite3.Connection, clock: Clock, operation: Operation[Any], hints: set[str]) -> Any:
+    """One operation behind a savepoint. An error that ended the whole transaction is passed on."""
+    tx = Tx(connection, clock.now())
+    connection.execute("SAVEPOINT operation")
+    try:
+        result = operation(tx)
+    except Exception as error:
+        if not connection.in_transaction:  # a full disk or a broken file ends the transaction itself
+            raise (
+                error if isinstance(error, sqlite3.Error) else sqlite3.OperationalError(str(error))
+            ) from error
+        connection.execute("ROLLBACK TO operation")
+        connection.execute("RELEASE operation")
+        return translated(error) if isinstance(error, sqlite3.Error) else error
+    connection.execute("RELEASE operation")
+    hints |= tx.hints
+    return result

@@ -1,0 +1,99 @@
+"""Opens the store's file: one process at a time, ours, and of a version that this code knows."""
+
+import fcntl
+import os
+import sqlite3
+from pathlib import Path
+from typing import IO
+
+from hourhand.core.schedule import tzdata_version
+from hourhand.errors import CannotStart
+from hourhand.stores.sqlite.engine import WRITER_CACHE_KIB, connect
+from hourhand.stores.sqlite.statements import migrations, statements
+
+APPLICATION_ID = 0x48485253
+_OLDEST_SQLITE = (3, 38, 0)
+_TEMPORARY = ("temp_step", "temp_time", "temp_candidate", "temp_done")
+
+
+def lock(path: Path) -> IO[str]:
+    """Hold the file for this process; the lock goes with the process, however it ends."""
+    if sqlite3.sqlite_version_info < _OLDEST_SQLITE:
+        raise CannotStart(f"SQLite {sqlite3.sqlite_version} is too old; 3.38 or newer is needed")
+    if path.is_dir():
+        raise CannotStart(f"{path} is a directory; the store is one file")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        holder = (path.parent / (path.name + ".lock")).open("a+")
+    except OSError as error:
+        raise CannotStart(f"the store {path} cannot be opened: {error.strerror}") from error
+    try:
+        fcntl.flock(holder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        holder.seek(0)
+        pid = holder.read(20).strip()
+        holder.close()
+        by = f" (process {pid})" if pid else ""
+        raise CannotStart(
+            f"another hourhand{by} already runs on {path}; stop it, or give this one its own file with --data"
+        ) from error
+    holder.truncate(0)
+    holder.write(f"{os.getpid()}\n")
+    holder.flush()
+    return holder
+
+
+def open_writer(path: Path | None, segments: int) -> sqlite3.Connection:
+    """The writing connection to a file, checked and brought up to date; None opens a store in memory."""
+    name = ":memory:" if path is None else str(path)
+    try:
+        connection = sqlite3.connect(name, isolation_level=None, check_same_thread=False)
+        _check_owner(connection, name)  # before any setting that would write to a file of something else
+        connection.close()
+        connection = connect(name, WRITER_CACHE_KIB)
+        _migrate(connection)
+        _check_meta(connection, name, segments)
+        for statement in _TEMPORARY:
+            connection.execute(statements()[statement])
+        connection.execute(statements()["end_all_nodes"])
+    except sqlite3.Error as error:
+        raise CannotStart(f"the store {name} cannot be used: {error}") from error
+    return connection
+
+
+def _check_owner(connection: sqlite3.Connection, path: str) -> None:
+    application_id = connection.execute("PRAGMA application_id").fetchone()[0]
+    version = connection.execute("PRAGMA user_version").fetchone()[0]
+    tables = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]
+    if application_id != APPLICATION_ID and (tables or version or application_id):
+        raise CannotStart(
+            f"{path} is a database of something else; it was not touched. Give another file with --data"
+        )
+    known = len(migrations())
+    if version > known:
+        raise CannotStart(
+            f"{path} was written by a newer hourhand (schema {version}, this one knows {known}); "
+            "it was not touched. Upgrade hourhand, or give another file with --data"
+        )
+
+
+def _migrate(connection: sqlite3.Connection) -> None:
+    version = connection.execute("PRAGMA user_version").fetchone()[0]
+    for number, script in enumerate(migrations()[version:], version + 1):
+        marks = f"PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {number};"
+        connection.executescript(f"BEGIN IMMEDIATE; {script}; {marks} COMMIT;")
+
+
+def _check_meta(connection: sqlite3.Connection, path: str, segments: int) -> None:
+    connection.execute(
+        "INSERT INTO meta (key, value) VALUES ('segments', ?) ON CONFLICT DO NOTHING", (str(segments),)
+    )
+    found = connection.execute("SELECT value FROM meta WHERE key = 'segments'").fetchone()[0]
+    if int(found) != segments:
+        raise CannotStart(
+            f"{path} was made with {found} segments, the settings say {segments}; keep them alike"
+        )
+    connection.execute(
+        "INSERT INTO meta (key, value) VALUES ('tzdata', ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value",
+        (tzdata_version(),),
+    )

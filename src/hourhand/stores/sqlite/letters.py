@@ -1,0 +1,108 @@
+"""Operations on dead letters, and cancelling one run wherever it is."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from hourhand.core.identity import RunKey
+from hourhand.core.lifecycle import Reason, State
+from hourhand.core.model import FOREVER, Trigger
+from hourhand.core.run import TRIGGER_CODES, TRIGGERS, DeadLetter, RunView
+from hourhand.errors import Conflict
+from hourhand.ports.store import DeadGroup, DeadPage, DeadQuery, Hint
+from hourhand.stores.sqlite.claims import end_unstarted
+from hourhand.stores.sqlite.engine import Tx
+from hourhand.stores.sqlite.jobs import load
+from hourhand.stores.sqlite.reading import get_run
+from hourhand.stores.sqlite.rows import UnstartedRow
+from hourhand.stores.sqlite.settling import hand_on
+
+_END = (FOREVER, FOREVER, FOREVER)
+
+
+def dead_letters(tx: Tx, tenant: str, query: DeadQuery) -> DeadPage:
+    """A page of dead letters, newest first."""
+    failed_at, job, scheduled_at = query.before or _END
+    name = "dead_page" if query.job_id is None else "dead_page_of"
+    parameters = {
+        "tenant": tenant,
+        "failed_at": failed_at,
+        "job": job,
+        "scheduled_at": scheduled_at,
+        "fingerprint": query.fingerprint,
+        "failed_from": query.failed_from or 0,
+        "failed_to": FOREVER if query.failed_to is None else query.failed_to,
+        "limit": query.limit,
+    }
+    if query.job_id is not None:
+        parameters["job_id"] = query.job_id
+    letters = tuple(_letter(row) for row in tx.all(name, parameters))
+    last = letters[-1] if len(letters) == query.limit else None
+    return DeadPage(
+        letters=letters,
+        next_before=None if last is None else (last.failed_at, last.job_id, last.scheduled_at),
+    )
+
+
+def dead_groups(tx: Tx, tenant: str, by: str, limit: int) -> list[DeadGroup]:
+    """Dead letters counted by cause or by job."""
+    rows = tx.all("dead_by_job" if by == "job" else "dead_by_error", (tenant, limit))
+    return [DeadGroup(value=row[0], count=row[1], sample=_letter(row[2:])) for row in rows]
+
+
+def requeue(tx: Tx, tenant: str, keys: Sequence[RunKey]) -> list[RunKey]:
+    """The same runs go on: fence kept, tries reset, due now."""
+    moved = []
+    for key in keys:
+        record = load(tx, tenant, key.job_id)
+        dead = None if record is None else tx.one("take_dead", (key.job_id, key.scheduled_at, tenant))
+        if record is None or dead is None:
+            continue
+        requeued = TRIGGER_CODES[Trigger.REQUEUED]
+        row = (key.scheduled_at, key.job_id, record.lane, tx.now_at, requeued, dead[0], 0)
+        tx.insert("add_planned", [row])
+        moved.append(key)
+    if moved:
+        tx.hints.add(Hint.RUNS)
+    return moved
+
+
+def discard(tx: Tx, tenant: str, keys: Sequence[RunKey]) -> list[RunKey]:
+    """Remove dead letters; their history stays."""
+    return [key for key in keys if tx.one("take_dead", (key.job_id, key.scheduled_at, tenant)) is not None]
+
+
+def cancel_run(tx: Tx, tenant: str, key: RunKey) -> RunView | None:
+    """Cancel at once where nobody executes it, else ask its worker."""
+    run = get_run(tx, tenant, key)
+    if run is None:
+        return None
+    if run.state in (State.SUCCEEDED, State.FAILED, State.SKIPPED, State.CANCELLED):
+        raise Conflict(f"the run has already ended as {run.state}")
+    rows = (
+        tx.all("take_planned_row", (key.scheduled_at, key.job_id))
+        or tx.all("take_blocked", (key.job_id, key.scheduled_at))
+        or tx.all("take_idle_row", (key.job_id, key.scheduled_at))
+    )
+    if rows:
+        unstarted = [UnstartedRow(*row) for row in rows]
+        end_unstarted(tx, key.job_id, unstarted, State.CANCELLED, {"reason": Reason.ASKED.value})
+        hand_on(tx, key.job_id)
+    else:
+        tx.run("ask_cancel_run", (key.job_id, key.scheduled_at))
+        tx.hints.add(Hint.CANCEL)
+    return get_run(tx, tenant, key)
+
+
+def _letter(row: Sequence[Any]) -> DeadLetter:
+    return DeadLetter(
+        job_id=row[0],
+        scheduled_at=row[1],
+        tenant=row[2],
+        job_name=row[3],
+        failed_at=row[4],
+        tries=row[5],
+        fence=row[6],
+        trigger=TRIGGERS[row[7]],
+        error=row[8],
+        fingerprint=row[9],
+    )

@@ -1,0 +1,279 @@
+"""What people read: jobs, runs wherever they are, history, versions. Never writes."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from hourhand.core.identity import RunKey
+from hourhand.core.lifecycle import FINAL, Phase, State, shown_state
+from hourhand.core.model import FOREVER, Job, JobState, Version
+from hourhand.core.run import TRIGGERS, AttemptRow, RunView
+from hourhand.ports.store import Backlog, JobPage, JobQuery, RunPage, RunQuery
+from hourhand.stores.sqlite.engine import Tx
+from hourhand.stores.sqlite.jobs import load
+from hourhand.stores.sqlite.rows import (
+    STATES,
+    JobRecord,
+    UnstartedRow,
+    from_json,
+    job_of,
+    to_json,
+    versions_of,
+)
+
+_NEWEST_ID = (1 << 62) - 1
+_SCAN = 5_000  # rows that one page may look at before it answers with less
+_COUNT_BOUND = 1_000_000
+
+
+def get_job(tx: Tx, tenant: str, job_id: int) -> Job | None:
+    """One job."""
+    record = load(tx, tenant, job_id)
+    return None if record is None else _job(tx, record)
+
+
+def find_jobs(tx: Tx, tenant: str, text: str, limit: int) -> list[Job]:
+    """The job with this key, else those with this name."""
+    row = tx.one("job_by_key", (tenant, text))
+    rows = [row] if row is not None else tx.all("jobs_by_name", (tenant, text, limit))
+    return [_job(tx, JobRecord(*row)) for row in rows]
+
+
+def list_jobs(tx: Tx, tenant: str, query: JobQuery) -> JobPage:
+    """A page of jobs, newest first; looks at a bounded number of rows."""
+    before = _NEWEST_ID if query.before_id is None else query.before_id
+    found: list[Job] = []
+    looked = 0
+    while looked < _SCAN:
+        size = min(_SCAN - looked, max(query.limit * 2, 100))
+        rows = [JobRecord(*row) for row in _job_rows(tx, tenant, query, before, size)]
+        looked += size
+        for record in rows:
+            before = record.id
+            job = _job(tx, record)
+            if _fits(job, query):
+                found.append(job)
+                if len(found) == query.limit:
+                    return JobPage(jobs=tuple(found), next_before_id=before)
+        if len(rows) < size:
+            return JobPage(jobs=tuple(found), next_before_id=None)
+    return JobPage(jobs=tuple(found), next_before_id=before)
+
+
+def versions(tx: Tx, tenant: str, job_id: int) -> list[Version]:
+    """All versions of a job."""
+    return versions_of(tx, job_id, load(tx, tenant, job_id))
+
+
+def job_runs(
+    tx: Tx, tenant: str, job_id: int, nominals: Sequence[int], before_at: int | None, limit: int
+) -> list[RunView]:
+    """A job's runs, newest first, live ones included."""
+    if load(tx, tenant, job_id) is None:
+        return []
+    before = FOREVER if before_at is None else before_at
+    live = {view.scheduled_at: view for view in _live_runs(tx, tenant, job_id, nominals)}
+    past = [row[0] for row in tx.all("history_times", (job_id, before, limit))]
+    times = sorted({*(at for at in live if at < before), *past}, reverse=True)[:limit]
+    return _with_history(tx, tenant, job_id, times, live)
+
+
+def get_run(tx: Tx, tenant: str, key: RunKey) -> RunView | None:
+    """One run, wherever it is."""
+    if load(tx, tenant, key.job_id) is None:
+        return None
+    live = {
+        view.scheduled_at: view
+        for view in _live_runs(tx, tenant, key.job_id, [key.scheduled_at])
+        if view.scheduled_at == key.scheduled_at
+    }
+    found = _with_history(tx, tenant, key.job_id, [key.scheduled_at], live)
+    return found[0] if found else None
+
+
+def list_runs(tx: Tx, tenant: str, query: RunQuery) -> RunPage:
+    """Runs across jobs: those that hold a slot if asked for, else finished ones by finish time."""
+    live_states = {State.PENDING, State.RUNNING, State.RETRYING} & set(query.states)
+    if live_states:
+        keys = [RunKey(*row) for row in tx.all("running_page", (tenant, query.limit * 2))]
+        views = [view for key in keys if (view := get_run(tx, tenant, key)) is not None]
+        chosen = [view for view in views if view.state in live_states]
+        return RunPage(runs=tuple(chosen[: query.limit]), next_before=None)
+    keys, next_before = _finished_keys(tx, tenant, query)
+    views = [view for key in keys if (view := get_run(tx, tenant, key)) is not None]
+    return RunPage(runs=tuple(views), next_before=next_before)
+
+
+def backlog(tx: Tx) -> Backlog:
+    """Sizes for metrics."""
+    planned, running, blocked, dead = tx.one("count_hot", {"bound": _COUNT_BOUND})
+    first_due = [
+        row[1]
+        for (pool,) in tx.all("all_pools")
+        for row in tx.all("waiting_lanes", {"first": pool * 128, "last": pool * 128 + 128})
+    ]
+    return Backlog(
+        jobs=tx.one("count_jobs")[0],
+        planned=planned,
+        running=running,
+        blocked=blocked,
+        dead=dead,
+        oldest_due_at=min(first_due, default=None),
+    )
+
+
+def _job(tx: Tx, record: JobRecord) -> Job:
+    """A job with the state people see: completed once its last time has been and gone."""
+    state = JobState.PAUSED if record.paused else JobState.ACTIVE
+    if record.once_at is not None:
+        passed = record.once_at <= tx.now_at
+        if passed and not tx.one("is_live", {"job_id": record.id, "scheduled_at": record.once_at})[0]:
+            state = JobState.COMPLETED
+    elif record.until < tx.now_at:
+        state = JobState.COMPLETED
+    return job_of(record, state)
+
+
+def _job_rows(tx: Tx, tenant: str, query: JobQuery, before: int, size: int) -> list[Any]:
+    if query.failing:
+        return tx.all("failing_page", (before, tenant, size))
+    if query.name_prefix:
+        low = query.name_prefix
+        bounds = {"low": low, "high": low[:-1] + chr(min(ord(low[-1]) + 1, 0x10FFFF))}
+        return tx.all("named_page", {"tenant": tenant, "before": before, "limit": size, **bounds})
+    if query.state is JobState.PAUSED:
+        return tx.all("paused_page", (before, tenant, size))
+    return tx.all("jobs_page", (before, tenant, size))
+
+
+def _fits(job: Job, query: JobQuery) -> bool:
+    return (
+        (query.state is None or job.state is query.state)
+        and (query.tag is None or query.tag in job.spec.tags)
+        and (not query.name_prefix or job.spec.name.startswith(query.name_prefix))
+    )
+
+
+def _live_runs(tx: Tx, tenant: str, job_id: int, nominals: Sequence[int]) -> list[RunView]:
+    rows = [UnstartedRow(*row) for row in tx.all("planned_at", (job_id, to_json(nominals)))]
+    rows += [UnstartedRow(*row) for row in tx.all("planned_beside", (job_id,))]
+    views = [_unstarted(tenant, job_id, row, waits=False) for row in rows]
+    blocked = [UnstartedRow(*row) for row in tx.all("blocked_of", (job_id,))]
+    views += [_unstarted(tenant, job_id, row, waits=True) for row in blocked]
+    for at, due_at, trigger, fence, tries, phase, worker, version, cancel in tx.all("running_of", (job_id,)):
+        views.append(
+            RunView(
+                job_id=job_id,
+                scheduled_at=at,
+                tenant=tenant,
+                state=shown_state(Phase(phase), due_at, tx.now_at),
+                trigger=TRIGGERS[trigger],
+                due_at=due_at,
+                tries=tries,
+                fence=fence,
+                version=version,
+                worker=worker,
+                cancel_asked=bool(cancel),
+            )
+        )
+    return views
+
+
+def _unstarted(tenant: str, job_id: int, row: UnstartedRow, waits: bool) -> RunView:
+    return RunView(
+        job_id=job_id,
+        scheduled_at=row.scheduled_at,
+        tenant=tenant,
+        state=State.PENDING,
+        trigger=TRIGGERS[row.trigger],
+        due_at=row.due_at,
+        tries=row.tries,
+        fence=row.fence,
+        version=None,
+        worker=None,
+        waits_for_slot=waits,
+    )
+
+
+def _with_history(
+    tx: Tx, tenant: str, job_id: int, times: Sequence[int], live: dict[int, RunView]
+) -> list[RunView]:
+    """Views at these times, with their attempts; a live row speaks for the state, else the last attempt."""
+    attempts: dict[int, list[AttemptRow]] = {}
+    triggers: dict[int, tuple[int, int]] = {}
+    for at, attempt, state, trigger, tries, *rest in tx.all("history_of", (job_id, to_json(times))):
+        due_at, started_at, finished_at, version, worker, detail = rest
+        row = AttemptRow(
+            attempt=attempt,
+            state=STATES[state],
+            due_at=due_at,
+            started_at=started_at,
+            finished_at=finished_at,
+            worker=worker,
+            version=version or 0,
+            detail=from_json(detail),
+        )
+        attempts.setdefault(at, []).append(row)
+        triggers[at] = (trigger, tries)
+    views = []
+    for at in times:
+        rows = tuple(attempts.get(at, ()))
+        if at in live:
+            views.append(msgspec.structs.replace(live[at], attempts=rows))
+        elif rows:
+            views.append(_ended(tenant, job_id, at, rows, *triggers[at]))
+    return views
+
+
+def _ended(
+    tenant: str, job_id: int, at: int, rows: tuple[AttemptRow, ...], trigger: int, tries: int
+) -> RunView:
+    last = rows[-1]
+    return RunView(
+        job_id=job_id,
+        scheduled_at=at,
+        tenant=tenant,
+        state=last.state,
+        trigger=TRIGGERS[trigger],
+        due_at=rows[0].due_at,
+        tries=tries,
+        fence=last.attempt,
+        version=last.version,
+        worker=last.worker,
+        attempts=rows,
+    )
+
+
+def _finished_keys(tx: Tx, tenant: str, query: RunQuery) -> tuple[list[RunKey], int | None]:
+    """Keys of finished runs in the window, walking history back from its end or from a cursor."""
+    wanted = {State(state) for state in query.states} or FINAL
+    before = query.before if query.before is not None else _first_id_after(tx, query.to_at)
+    if query.job_id is not None:
+        bounds = (query.job_id, before, query.from_at, query.to_at, _SCAN)
+        rows = tx.all("history_back_of", bounds)
+    else:
+        rows = tx.all("history_back", (before, _first_id_after(tx, query.from_at - 1), tenant, _SCAN))
+    keys: list[RunKey] = []
+    for row_id, job_id, scheduled_at, state, _ in rows:
+        if STATES[state] in wanted:
+            keys.append(RunKey(job_id, scheduled_at))
+            if len(keys) == query.limit:
+                return keys, row_id
+    return keys, rows[-1][0] if len(rows) == _SCAN else None
+
+
+def _first_id_after(tx: Tx, at: int) -> int:
+    """The first row of history that finished after an instant: ids grow with finish times, so bisect."""
+    low, high = tx.one("oldest_history")[0], tx.one("newest_history")[0]
+    if high is None:
+        return 0
+    high += 1
+    while low < high:
+        middle = (low + high) // 2
+        row = tx.one("history_time_at", (middle,))
+        if row is not None and row[1] <= at:
+            low = row[0] + 1
+        else:
+            high = middle
+    return low  # type: ignore[no-any-return]

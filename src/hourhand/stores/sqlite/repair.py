@@ -1,0 +1,122 @@
+"""Operations of nodes and of the sweeper: leases, strays, late runs, forgotten slots, old rows."""
+
+from hourhand.core.identity import LANES_PER_POOL
+from hourhand.core.instant import DAY_US
+from hourhand.ports.store import Cursor, HeldRun, LeaseLost, NodeInfo, StrayRun
+from hourhand.stores.sqlite.claims import judge_one
+from hourhand.stores.sqlite.engine import Tx
+from hourhand.stores.sqlite.rows import UnstartedRow, decode_spec
+from hourhand.stores.sqlite.settling import hand_on
+
+_REQUEST_KEY_LIFE_US = DAY_US
+
+
+def renew_node(tx: Tx, node_id: int, kind: str, name: str, lease_us: int) -> None:
+    """Register a node or prolong its lease."""
+    lease_until = tx.now_at + lease_us
+    if tx.run("renew_node", {"id": node_id, "now": tx.now_at, "lease_until": lease_until}).rowcount:
+        return
+    if tx.one("node_exists", (node_id,)) is not None:
+        raise LeaseLost
+    tx.insert("add_node", [(node_id, kind, name, tx.now_at, lease_until)])
+
+
+def end_node(tx: Tx, node_id: int) -> None:
+    """Declare a node gone; the sweeper takes its runs."""
+    tx.run("end_node", (node_id,))
+
+
+def nodes(tx: Tx) -> list[NodeInfo]:
+    """Every node known."""
+    return [
+        NodeInfo(id=row[0], kind=row[1], name=row[2], started_at=row[3], lease_until=row[4])
+        for row in tx.all("nodes")
+    ]
+
+
+def held_runs(tx: Tx, name: str, node_id: int) -> list[HeldRun]:
+    """What a node holds, by one of the statements for it."""
+    return [HeldRun(row[0], row[1], row[2], row[3], bool(row[4])) for row in tx.all(name, (node_id,))]
+
+
+def stray_runs(tx: Tx, slack_us: int, limit: int) -> list[StrayRun]:
+    """Runs of lost nodes first, then those long past their deadline; forgets lost nodes that hold nothing."""
+    found: list[StrayRun] = []
+    for (node_id,) in tx.all("lost_nodes", (tx.now_at,)):
+        rows = tx.all("strays_of", (node_id, limit - len(found)))
+        found += [_stray(row) for row in rows]
+        tx.run("drop_idle_node", (node_id,))
+        if len(found) >= limit:
+            return found
+    overdue_at = tx.now_at - slack_us
+    for (node_id,) in tx.all("live_nodes", (tx.now_at,)):
+        found += [_stray(row) for row in tx.all("overdue_of", (node_id, overdue_at, limit))]
+    found += [_stray(row) for row in tx.all("overdue_reports", (overdue_at, limit))]
+    return found[:limit]
+
+
+def judge_late(tx: Tx, cursors: dict[int, Cursor], limit: int) -> dict[int, Cursor]:
+    """Judge late planned runs lane by lane, a page of each; answers where the lanes with more go on."""
+    more: dict[int, Cursor] = {}
+    for (pool,) in tx.all("all_pools"):
+        bounds = {"first": pool * LANES_PER_POOL, "last": (pool + 1) * LANES_PER_POOL}
+        for lane, first_due in tx.all("waiting_lanes", bounds):
+            if first_due < tx.now_at:
+                cursor = _judge_lane(tx, lane, cursors.get(lane, Cursor(0, 0, 0)), limit)
+                if cursor is not None:
+                    more[lane] = cursor
+    return more
+
+
+def hand_on_slots(tx: Tx, limit: int) -> int:
+    """Give free slots to waiting runs that nobody handed one."""
+    return sum(hand_on(tx, job_id) for (job_id,) in tx.all("blocked_with_room", (limit,)))
+
+
+def purge(tx: Tx, history_before_at: int, dead_before_at: int, limit: int) -> bool:
+    """Drop old rows, a bounded number of each."""
+    counts = [
+        tx.run("purge_history", (limit, history_before_at)).rowcount,
+        tx.run("purge_dead", (dead_before_at, limit)).rowcount,
+        tx.run("purge_request_keys", (tx.now_at - _REQUEST_KEY_LIFE_US, limit)).rowcount,
+    ]
+    tx.run("purge_gaps", (history_before_at,))
+    return max(counts) >= limit
+
+
+def _judge_lane(tx: Tx, lane: int, cursor: Cursor, limit: int) -> Cursor | None:
+    rows = tx.all(
+        "late_in_lane",
+        {
+            "lane": lane,
+            "now": tx.now_at,
+            "limit": limit,
+            "due_at": cursor.due_at,
+            "scheduled_at": cursor.scheduled_at,
+            "job_id": cursor.job_id,
+        },
+    )
+    for job_id, scheduled_at, _, due_at, trigger, fence, tries, until, version, spec_text, late in rows:
+        if late:
+            row = UnstartedRow(scheduled_at, lane, due_at, trigger, fence, tries)
+            judge_one(tx, job_id, row, until, version, spec_text)
+    if len(rows) < limit:
+        return None
+    last = rows[-1]
+    return Cursor(last[3], last[1], last[0])
+
+
+def _stray(row: tuple[int, int, int, int, int, int | None, str, int, int, str | None]) -> StrayRun:
+    spec = row[9]
+    return StrayRun(
+        job_id=row[0],
+        slot=row[1],
+        scheduled_at=row[2],
+        fence=row[3],
+        tries=row[4],
+        version=row[5] or 0,
+        worker=row[6],
+        worker_lost=bool(row[7]),
+        cancel_asked=bool(row[8]),
+        spec=None if spec is None else decode_spec(spec),
+    )

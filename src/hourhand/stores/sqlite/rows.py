@@ -1,0 +1,209 @@
+"""Turns rows into the core's nouns and back; knows column orders and codes, nothing else."""
+
+from typing import Any, NamedTuple
+
+import msgspec
+
+from hourhand.core.identity import lane_of, tenant_lane
+from hourhand.core.lifecycle import Event, State
+from hourhand.core.model import Job, JobSpec, JobState, OnceTiming, Version
+from hourhand.core.run import TRIGGER_CODES, TRIGGERS
+from hourhand.stores.sqlite.engine import Tx
+
+STATES = tuple(State)
+STATE_CODES = {state: code for code, state in enumerate(STATES)}
+EVENTS = tuple(Event)
+EVENT_CODES = {event: code for code, event in enumerate(EVENTS)}
+
+_encoder = msgspec.json.Encoder()
+_spec_decoder = msgspec.json.Decoder(JobSpec)
+
+
+class JobRecord(NamedTuple):
+    """A row of the view job_records."""
+
+    id: int
+    tenant: str
+    version: int
+    version_from: int
+    paused: int
+    note: str | None
+    paused_until: int | None
+    clock_id: int | None
+    since: int
+    until: int
+    once_at: int | None
+    attend_at: int | None
+    created_at: int
+    updated_at: int
+    lane: int
+    spec: str
+
+
+class UnstartedRow(NamedTuple):
+    """What planned, blocked and idle running rows have in common."""
+
+    scheduled_at: int
+    lane: int
+    due_at: int
+    trigger: int
+    fence: int
+    tries: int
+
+
+def encode_spec(spec: JobSpec) -> str:
+    """A spec as it is kept."""
+    return _encoder.encode(spec).decode()
+
+
+def decode_spec(text: str) -> JobSpec:
+    """A kept spec."""
+    return _spec_decoder.decode(text)
+
+
+def to_json(value: Any) -> str:
+    """A parameter for json_each, or a detail."""
+    return _encoder.encode(value).decode()
+
+
+def from_json(text: str | None) -> Any:
+    """A kept detail."""
+    return None if text is None else msgspec.json.decode(text)
+
+
+def job_of(record: JobRecord, state: JobState | None = None) -> Job:
+    """A job from its row."""
+    if state is None:
+        state = JobState.PAUSED if record.paused else JobState.ACTIVE
+    return Job(
+        id=record.id,
+        tenant=record.tenant,
+        spec=decode_spec(record.spec),
+        version=record.version,
+        state=state,
+        note=record.note,
+        paused_until=record.paused_until,
+        since=record.since,
+        until=record.until,
+        created_at=record.created_at,
+        updated_at=record.updated_at,
+    )
+
+
+def job_values(
+    job: Job, *, version_from: int, clock_id: int | None, attend_at: int | None, lane: int
+) -> dict[str, Any]:
+    """The columns of a job's row, by name."""
+    spec = job.spec
+    return {
+        "id": job.id,
+        "tenant": job.tenant,
+        "key": spec.key,
+        "name": spec.name,
+        "version": job.version,
+        "version_from": version_from,
+        "paused": int(job.state is JobState.PAUSED),
+        "note": job.note,
+        "paused_until": job.paused_until,
+        "clock_id": clock_id,
+        "since": job.since,
+        "until": job.until,
+        "once_at": spec.timing.at if isinstance(spec.timing, OnceTiming) else None,
+        "attend_at": attend_at,
+        "created_at": job.created_at,
+        "updated_at": job.updated_at,
+        "lane": lane,
+        "concurrency": spec.concurrency,
+        "at_most_once": int(spec.delivery == "at_most_once"),
+        "grace_us": spec.misfire.grace_us,
+        "timeout_us": spec.timeout_us,
+        "spec": encode_spec(spec),
+    }
+
+
+def versions_of(tx: Tx, job_id: int, present: JobRecord | None) -> list[Version]:
+    """All versions of a job, oldest first; one ends where the next begins."""
+    rows = [tuple(row) for row in tx.all("over_versions", (job_id,))]
+    if present is not None:
+        rows.append(
+            (
+                present.version,
+                present.version_from,
+                present.until,
+                present.paused,
+                0,
+                present.note,
+                present.spec,
+            )
+        )
+    found = []
+    for index, (version, from_at, until, paused, deleted, note, spec) in enumerate(rows):
+        found.append(
+            Version(
+                job_id=job_id,
+                version=version,
+                spec=decode_spec(spec),
+                paused=bool(paused),
+                note=note,
+                from_at=from_at,
+                until=until,
+                to_at=rows[index + 1][1] if index + 1 < len(rows) else None,
+                deleted=bool(deleted),
+            )
+        )
+    return found
+
+
+def lane_for(tx: Tx, spec: JobSpec, tenant: str, pools: dict[str, int]) -> int:
+    """The lane a job's scheduled runs wait in; `pools` remembers numbers within one operation."""
+    pool_id = pools.get(spec.pool)
+    if pool_id is None:
+        row = tx.one("pool_id", (spec.pool,)) or tx.one("add_pool", (spec.pool,))
+        pool_id = pools[spec.pool] = int(row[0])
+    return lane_of(pool_id, spec.priority, tenant_lane(tenant))
+
+
+def ending(
+    job_id: int,
+    row: UnstartedRow,
+    state: State,
+    now_at: int,
+    detail: dict[str, Any],
+    version: int | None = None,
+) -> tuple[Any, ...]:
+    """A history row of a run that ends without an attempt of its own, for `add_ending`."""
+    return (
+        job_id,
+        row.scheduled_at,
+        row.fence + 1,  # above every attempt it had
+        STATE_CODES[state],
+        row.trigger,
+        row.tries,
+        row.due_at,
+        None,
+        now_at,
+        version,
+        None,
+        to_json(detail),
+    )
+
+
+__all__ = [
+    "EVENTS",
+    "EVENT_CODES",
+    "STATES",
+    "STATE_CODES",
+    "TRIGGERS",
+    "TRIGGER_CODES",
+    "JobRecord",
+    "UnstartedRow",
+    "decode_spec",
+    "encode_spec",
+    "ending",
+    "from_json",
+    "job_of",
+    "job_values",
+    "lane_for",
+    "to_json",
+    "versions_of",
+]

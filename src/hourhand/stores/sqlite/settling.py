@@ -1,0 +1,109 @@
+"""The finish: commit outcomes, keep dead letters, hand slots on.
+
+The batch goes into a temporary table; whatever is no longer in its slot under its fence is refused, the
+rest is applied by set-based statements. Dead letters and hand-overs are exceptions and go one by one.
+"""
+
+import hashlib
+import re
+from collections.abc import Sequence
+
+from hourhand.core.lifecycle import Event, Reason, State
+from hourhand.core.overlap import free_slots
+from hourhand.core.run import Settlement
+from hourhand.ports.store import Hint
+from hourhand.stores.sqlite.claims import end_unstarted
+from hourhand.stores.sqlite.engine import Tx
+from hourhand.stores.sqlite.rows import EVENT_CODES, UnstartedRow, from_json
+
+_DIGITS = re.compile(r"[0-9a-f]{8,}|\d+")
+_MAX_ERROR = 2_000
+
+
+def settle(tx: Tx, worker: str, settlements: Sequence[Settlement]) -> list[Settlement]:
+    """Apply a batch; answers what was refused."""
+    tx.run("clear_done")
+    tx.insert(
+        "add_done",
+        [
+            (
+                s.job_id,
+                s.slot,
+                s.scheduled_at,
+                s.fence,
+                EVENT_CODES[s.event],
+                s.version,
+                s.tries,
+                s.due_at,
+                s.started_at,
+                s.finished_at,
+                s.detail,
+            )
+            for s in settlements
+        ],
+    )
+    refused = {tuple(row) for row in tx.all("drop_refused")}
+    tx.run("write_history", (worker,))
+    events = {settlement.event for settlement in settlements}
+    if Event.EXHAUST in events:
+        _write_dead(tx)
+    if Event.RETRY in events:
+        tx.run("write_retries")
+        tx.hints.add(Hint.RUNS)
+    if Event.RELEASE in events:
+        tx.run("write_releases")
+        tx.hints.add(Hint.RUNS)
+    if Event.REPORT_LATER in events:
+        tx.run("write_reports")
+    tx.run("free_slots")
+    if Event.RETRY in events or Event.RELEASE in events:
+        _cancel_idle(tx)
+    if tx.one("any_blocked") is not None:
+        for (job_id,) in tx.all("freed_jobs"):
+            hand_on(tx, job_id)
+    if not refused:
+        return []
+    return [s for s in settlements if (s.job_id, s.scheduled_at, s.fence) in refused]
+
+
+def hand_on(tx: Tx, job_id: int) -> int:
+    """Give a job's free slots to its oldest waiting runs; answers how many."""
+    row = tx.one("concurrency_of", (job_id,))
+    if row is None:
+        return 0
+    handed = 0
+    while (waiting := tx.one("oldest_blocked", (job_id,))) is not None:
+        run = UnstartedRow(*waiting)
+        used = [found[0] for found in tx.all("slots_of", (job_id,))]
+        slots = free_slots(row[0], used, [run.scheduled_at])
+        if not slots:
+            break
+        tx.all("take_blocked", (job_id, run.scheduled_at))
+        tx.insert(
+            "add_ready",
+            [(job_id, slots[0], run.scheduled_at, run.lane, run.due_at, run.trigger, run.fence, run.tries)],
+        )
+        tx.hints.add(Hint.RUNS)
+        handed += 1
+    return handed
+
+
+def fingerprint(error: str) -> str:
+    """Alike errors have the same: numbers and long hexadecimal words do not count."""
+    return hashlib.sha256(_DIGITS.sub("#", error.splitlines()[0] if error else "").encode()).hexdigest()[:12]
+
+
+def _write_dead(tx: Tx) -> None:
+    rows = []
+    for *head, detail in tx.all("exhausted"):
+        error = str((from_json(detail) or {}).get("error", "failed"))[:_MAX_ERROR]
+        rows.append((*head, error, fingerprint(error)))
+    tx.insert("add_dead", rows)
+
+
+def _cancel_idle(tx: Tx) -> None:
+    """A cancelled run whose attempt ended otherwise is not tried again."""
+    for job_id, scheduled_at in tx.all("idle_cancelled"):
+        rows = [UnstartedRow(*row) for row in tx.all("take_idle_row", (job_id, scheduled_at))]
+        end_unstarted(tx, job_id, rows, State.CANCELLED, {"reason": Reason.ASKED.value})
+        hand_on(tx, job_id)

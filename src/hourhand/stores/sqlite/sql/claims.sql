@@ -1,0 +1,162 @@
+-- lease_of: until when a node's lease runs
+SELECT lease_until FROM nodes WHERE id = ?;
+
+-- waiting_lanes: lanes of a pool in which runs wait, with the first due time of each
+WITH RECURSIVE lanes (lane) AS (
+    SELECT min(lane) FROM planned WHERE lane >= :first AND lane < :last
+    UNION ALL
+    SELECT (SELECT min(lane) FROM planned WHERE lane > lanes.lane AND lane < :last) FROM lanes WHERE lane IS NOT NULL)
+SELECT lane, (SELECT min(due_at) FROM planned WHERE planned.lane = lanes.lane) FROM lanes WHERE lane IS NOT NULL;
+
+-- ready_lanes: lanes of a pool in which ready and retrying runs wait, with the first due time of each
+WITH RECURSIVE lanes (lane) AS (
+    SELECT min(lane) FROM running WHERE phase IN (0, 3) AND lane >= :first AND lane < :last
+    UNION ALL
+    SELECT (SELECT min(lane) FROM running WHERE phase IN (0, 3) AND lane > lanes.lane AND lane < :last)
+    FROM lanes WHERE lane IS NOT NULL)
+SELECT lane, (SELECT min(due_at) FROM running WHERE phase IN (0, 3) AND running.lane = lanes.lane)
+FROM lanes WHERE lane IS NOT NULL;
+
+-- clear_candidates: forget the last claim
+DELETE FROM temp.candidate;
+
+-- look_due: runs of a lane that are due; late: past the grace; fate 0 take, 1 full, 2 several slots, 3 deleted
+INSERT INTO temp.candidate (job_id, scheduled_at, lane, due_at, rank, late, fate, slot)
+SELECT p.job_id, p.scheduled_at, p.lane, p.due_at, row_number() OVER (),
+    p.trigger = 0 AND p.due_at + j.grace_us < :now,
+    CASE WHEN j.id IS NULL THEN 3
+        WHEN j.concurrency IS NULL THEN 0
+        WHEN j.concurrency > 1 THEN 2
+        WHEN EXISTS (SELECT 1 FROM running AS r WHERE r.job_id = p.job_id) THEN 1
+        ELSE 0 END,
+    CASE WHEN j.concurrency IS NULL THEN p.scheduled_at ELSE 0 END
+FROM (SELECT job_id, scheduled_at, lane, due_at, trigger FROM planned
+    WHERE lane = :lane AND due_at <= :now ORDER BY due_at, scheduled_at, job_id LIMIT :limit) AS p
+LEFT JOIN jobs AS j ON j.id = p.job_id;
+
+-- look_ahead: runs of a lane that are due within the lead, after a cursor; fate 4: only when due
+INSERT INTO temp.candidate (job_id, scheduled_at, lane, due_at, rank, late, fate, slot)
+SELECT p.job_id, p.scheduled_at, p.lane, p.due_at, :rank + row_number() OVER (), 0,
+    CASE WHEN j.id IS NULL THEN 3
+        WHEN j.at_most_once THEN 4
+        WHEN j.concurrency IS NULL THEN 0
+        WHEN j.concurrency > 1 THEN 2
+        WHEN EXISTS (SELECT 1 FROM running AS r WHERE r.job_id = p.job_id) THEN 1
+        ELSE 0 END,
+    CASE WHEN j.concurrency IS NULL THEN p.scheduled_at ELSE 0 END
+FROM (SELECT job_id, scheduled_at, lane, due_at FROM planned
+    WHERE lane = :lane AND due_at > :now AND due_at <= :until
+        AND (due_at, scheduled_at, job_id) > (:due_at, :scheduled_at, :job_id)
+    ORDER BY due_at, scheduled_at, job_id LIMIT :limit) AS p
+LEFT JOIN jobs AS j ON j.id = p.job_id;
+
+-- stuck_ahead: whether a lane has runs within the lead that cannot be taken yet
+SELECT 1 FROM temp.candidate WHERE lane = ? AND due_at > ? AND fate IN (1, 4) LIMIT 1;
+
+-- last_ahead: the last run of a lane that was looked at ahead of its time
+SELECT due_at, scheduled_at, job_id FROM temp.candidate WHERE lane = ? AND due_at > ?
+ORDER BY due_at DESC, scheduled_at DESC, job_id DESC LIMIT 1;
+
+-- look_ready: ready and retrying runs of a lane; fate 5 take again, 3 deleted
+INSERT INTO temp.candidate (job_id, scheduled_at, lane, due_at, rank, late, fate, slot)
+SELECT r.job_id, r.scheduled_at, r.lane, r.due_at, 0, 0,
+    CASE WHEN j.id IS NULL THEN 3 WHEN j.at_most_once AND r.due_at > :now THEN 4 ELSE 5 END, r.slot
+FROM (SELECT job_id, scheduled_at, lane, due_at, slot FROM running
+    WHERE phase IN (0, 3) AND lane = :lane AND due_at <= :until ORDER BY due_at LIMIT :limit) AS r
+LEFT JOIN jobs AS j ON j.id = r.job_id;
+
+-- count_candidates: how many are in hand
+SELECT count(*) FROM temp.candidate;
+
+-- trim_class: keep the share of a class, every tenant's lane in turn
+DELETE FROM temp.candidate WHERE rowid IN (
+    SELECT rowid FROM temp.candidate WHERE lane % 128 / 32 = ? ORDER BY rank, due_at LIMIT -1 OFFSET ?);
+
+-- count_classes: how many candidates each class has
+SELECT lane % 128 / 32, count(*) FROM temp.candidate GROUP BY 1;
+
+-- late_candidates: what the misfire policy must judge
+SELECT c.job_id, c.scheduled_at, c.lane, p.due_at, p.trigger, p.fence, p.tries, j.until, j.version, j.spec
+FROM temp.candidate AS c JOIN planned AS p ON p.scheduled_at = c.scheduled_at AND p.job_id = c.job_id
+JOIN jobs AS j ON j.id = c.job_id WHERE c.late = 1 ORDER BY c.due_at;
+
+-- deleted_candidates: runs of jobs that are gone
+SELECT c.job_id, c.scheduled_at FROM temp.candidate AS c WHERE c.fate = 3;
+
+-- several_candidates: due runs of jobs with several slots, oldest first
+SELECT c.rowid, c.job_id, c.scheduled_at, j.concurrency FROM temp.candidate AS c
+JOIN jobs AS j ON j.id = c.job_id WHERE c.fate = 2 ORDER BY c.job_id, c.scheduled_at;
+
+-- slots_of: the slots of a job that are taken
+SELECT slot FROM running WHERE job_id = ?;
+
+-- set_slot: a candidate gets its slot
+UPDATE temp.candidate SET fate = 0, slot = ? WHERE rowid = ?;
+
+-- set_full: a candidate finds its job full
+UPDATE temp.candidate SET fate = 1 WHERE rowid = ?;
+
+-- drop_candidate: a candidate that is decided
+DELETE FROM temp.candidate WHERE job_id = ? AND scheduled_at = ?;
+
+-- take_planned: those with a free slot become running; of several for one slot the oldest wins
+INSERT INTO running (job_id, slot, scheduled_at, lane, due_at, trigger, fence, tries, phase, node_id, deadline_at,
+    claimed_at, version)
+SELECT p.job_id, c.slot, p.scheduled_at, p.lane, p.due_at, p.trigger, p.fence + 1, p.tries, 1, :node_id,
+    max(p.due_at, :now) + j.timeout_us, :now, j.version
+FROM temp.candidate AS c CROSS JOIN planned AS p ON p.scheduled_at = c.scheduled_at AND p.job_id = c.job_id
+CROSS JOIN jobs AS j ON j.id = c.job_id
+WHERE c.fate = 0
+ORDER BY c.job_id, c.slot, c.scheduled_at
+ON CONFLICT DO NOTHING;
+
+-- mark_losers: candidates that lost their slot to an older run in the same claim
+UPDATE temp.candidate SET fate = 1 WHERE fate = 0 AND NOT EXISTS (
+    SELECT 1 FROM running AS r WHERE r.job_id = candidate.job_id AND r.slot = candidate.slot
+        AND r.scheduled_at = candidate.scheduled_at);
+
+-- drop_taken: what is running is no longer planned
+DELETE FROM planned WHERE (scheduled_at, job_id) IN (SELECT scheduled_at, job_id FROM temp.candidate WHERE fate = 0);
+
+-- take_ready: ready and retrying runs go on under the next fence
+UPDATE running SET phase = 1, node_id = :node_id, fence = fence + 1, claimed_at = :now, version = j.version,
+    deadline_at = max(running.due_at, :now) + j.timeout_us
+FROM temp.candidate AS c CROSS JOIN jobs AS j ON j.id = c.job_id
+WHERE c.fate = 5 AND running.job_id = c.job_id AND running.slot = c.slot;
+
+-- full_candidates: due runs that found their job full
+SELECT c.job_id, p.scheduled_at, p.lane, p.due_at, p.trigger, p.fence, p.tries, j.version, j.spec
+FROM temp.candidate AS c JOIN planned AS p ON p.scheduled_at = c.scheduled_at AND p.job_id = c.job_id
+JOIN jobs AS j ON j.id = c.job_id WHERE c.fate = 1 AND c.due_at <= ? ORDER BY c.job_id, p.scheduled_at;
+
+-- claimed_runs: what was taken, as one text, so that rows do not travel one by one
+SELECT '[' || group_concat('[' || r.job_id || ',' || r.slot || ',' || r.scheduled_at || ',' || r.due_at || ','
+    || r.fence || ',' || r.tries || ',' || r.trigger || ',' || r.deadline_at || ',' || r.version || ','
+    || json_quote(j.tenant) || ',' || j.spec || ']', ',') || ']'
+FROM temp.candidate AS c CROSS JOIN running AS r ON r.job_id = c.job_id AND r.slot = c.slot
+CROSS JOIN jobs AS j ON j.id = c.job_id WHERE c.fate IN (0, 5);
+
+-- waiting_scheduled: nominal times of a job's scheduled runs that wait for a slot
+SELECT scheduled_at FROM blocked WHERE job_id = ? AND rank = 0 ORDER BY scheduled_at;
+
+-- add_blocked: a run waits for a slot
+INSERT INTO blocked (job_id, rank, scheduled_at, lane, due_at, trigger, fence, tries)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?);
+
+-- take_blocked: a waiting run leaves the queue
+DELETE FROM blocked WHERE job_id = ? AND scheduled_at = ?
+RETURNING scheduled_at, lane, due_at, trigger, fence, tries;
+
+-- take_planned_row: a planned run leaves the plan
+DELETE FROM planned WHERE scheduled_at = ? AND job_id = ?
+RETURNING scheduled_at, lane, due_at, trigger, fence, tries;
+
+-- take_idle_row: a ready or retrying run leaves its slot
+DELETE FROM running WHERE job_id = ? AND scheduled_at = ? AND phase IN (0, 2, 3)
+RETURNING scheduled_at, lane, due_at, trigger, fence, tries;
+
+-- to_background: a late run goes on in the background class
+UPDATE planned SET lane = lane / 128 * 128 + 96 + lane % 32, trigger = 3 WHERE scheduled_at = ? AND job_id = ?;
+
+-- ask_cancel: ask the workers to cancel what a job runs
+UPDATE running SET cancel = 1 WHERE job_id = ? AND phase IN (1, 2);

@@ -1,0 +1,159 @@
+-- pool_id: the number of a pool
+SELECT id FROM pools WHERE name = ?;
+
+-- add_pool: give a pool its number
+INSERT INTO pools (name) VALUES (?) RETURNING id;
+
+-- taken_ids: which of these ids exist
+SELECT id FROM jobs WHERE id IN (SELECT value FROM json_each(?));
+
+-- taken_keys: which of these keys a tenant uses
+SELECT key FROM jobs WHERE tenant = ? AND key IN (SELECT value FROM json_each(?));
+
+-- add_job: one job
+INSERT INTO jobs (id, tenant, key, name, version, version_from, paused, note, paused_until, clock_id, since,
+    until, once_at, attend_at, created_at, updated_at, lane, concurrency, at_most_once, grace_us,
+    timeout_us, spec)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
+
+-- replace_job: the present version of a job becomes another
+UPDATE jobs SET key = :key, name = :name, version = :version, version_from = :version_from, paused = :paused,
+    note = :note, paused_until = :paused_until, clock_id = :clock_id, since = :since, until = :until,
+    once_at = :once_at, attend_at = :attend_at, updated_at = :updated_at, lane = :lane,
+    concurrency = :concurrency, at_most_once = :at_most_once, grace_us = :grace_us,
+    timeout_us = :timeout_us, spec = :spec
+WHERE id = :id;
+
+-- drop_job: remove a job
+DELETE FROM jobs WHERE id = ?;
+
+-- get_job: one job by id
+SELECT * FROM job_records WHERE id = ?;
+
+-- job_by_key: one job by key
+SELECT * FROM job_records WHERE tenant = ? AND key = ?;
+
+-- jobs_by_name: jobs with a name
+SELECT * FROM job_records WHERE tenant = ? AND name = ? ORDER BY id LIMIT ?;
+
+-- jobs_page: jobs of a tenant, newest first
+SELECT * FROM job_records WHERE id < ? AND tenant = ? ORDER BY id DESC LIMIT ?;
+
+-- paused_page: paused jobs of a tenant, newest first
+SELECT * FROM job_records WHERE id < ? AND tenant = ? AND paused = 1 ORDER BY id DESC LIMIT ?;
+
+-- named_page: jobs whose name begins so, newest first
+SELECT * FROM job_records WHERE id IN (SELECT id FROM jobs WHERE tenant = :tenant AND name >= :low AND name < :high AND id < :before)
+ORDER BY id DESC LIMIT :limit;
+
+-- failing_page: jobs with something in dead letters or retrying, newest first
+SELECT * FROM job_records WHERE id < ? AND tenant = ? AND id IN (
+    SELECT job_id FROM dead UNION SELECT job_id FROM running WHERE phase = 3)
+ORDER BY id DESC LIMIT ?;
+
+-- over_versions: versions of a job that are over
+SELECT version, version_from, until, paused, deleted, note, spec FROM versions WHERE job_id = ? ORDER BY version;
+
+-- add_version: keep a version that is over
+INSERT INTO versions (job_id, version, tenant, version_from, until, paused, deleted, note, spec)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?);
+
+-- clock_by_rule: the clock of a rule in a segment
+SELECT id, next_at FROM clocks WHERE rule = ? AND segment = ?;
+
+-- clock_next: how far a clock is planned
+SELECT next_at FROM clocks WHERE id = ?;
+
+-- add_clock: a rule that this segment has not had
+INSERT INTO clocks (segment, rule, next_at) VALUES (?, ?, ?) RETURNING id;
+
+-- wake_clock: a sleeping clock gets a member again
+UPDATE clocks SET next_at = ? WHERE id = ?;
+
+-- add_member: a job joins its clock
+INSERT INTO members (clock_id, job_id, lane, jitter_us, since, until, policy, grace_us, catch_up)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?);
+
+-- drop_member: a job leaves its clock
+DELETE FROM members WHERE clock_id = ? AND job_id = ?;
+
+-- add_planned: runs that are written outside a clock's own planning
+INSERT INTO planned (scheduled_at, job_id, lane, due_at, trigger, fence, tries)
+VALUES (?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT DO NOTHING;
+
+-- drop_planned: unstarted runs of a job at computed times; says which were there
+DELETE FROM planned WHERE job_id = ? AND scheduled_at IN (SELECT value FROM json_each(?))
+RETURNING scheduled_at, lane, due_at, trigger, fence, tries;
+
+-- move_planned: unstarted runs of a job at computed times change lane and due time
+UPDATE planned SET lane = (SELECT value ->> 1 FROM json_each(:moves) WHERE value ->> 0 = scheduled_at),
+    due_at = (SELECT value ->> 2 FROM json_each(:moves) WHERE value ->> 0 = scheduled_at)
+WHERE job_id = :job_id AND scheduled_at IN (SELECT value ->> 0 FROM json_each(:moves));
+
+-- planned_beside: unstarted runs of a job that no rule computes
+SELECT scheduled_at, lane, due_at, trigger, fence, tries FROM planned
+WHERE job_id = ? AND trigger <> 0 ORDER BY scheduled_at;
+
+-- move_running: claimable and later rows of a job change lane
+UPDATE running SET lane = ? WHERE job_id = ?;
+
+-- move_blocked: waiting rows of a job change lane
+UPDATE blocked SET lane = ? WHERE job_id = ?;
+
+-- newest_run: the newest nominal time of a job that ran or that somebody may hold
+SELECT max(scheduled_at) FROM (
+    SELECT max(scheduled_at) AS scheduled_at FROM running WHERE job_id = :job_id
+    UNION ALL SELECT max(scheduled_at) FROM blocked WHERE job_id = :job_id
+    UNION ALL SELECT max(scheduled_at) FROM history WHERE job_id = :job_id
+    UNION ALL SELECT max(scheduled_at) FROM dead WHERE job_id = :job_id);
+
+-- run_exists: whether a run is anywhere
+SELECT 1 FROM planned WHERE scheduled_at = :scheduled_at AND job_id = :job_id
+UNION ALL SELECT 1 FROM running WHERE job_id = :job_id AND scheduled_at = :scheduled_at
+UNION ALL SELECT 1 FROM blocked WHERE job_id = :job_id AND scheduled_at = :scheduled_at
+UNION ALL SELECT 1 FROM history WHERE job_id = :job_id AND scheduled_at = :scheduled_at
+LIMIT 1;
+
+-- run_is_live: whether a run has not ended
+SELECT 1 FROM planned WHERE scheduled_at = :scheduled_at AND job_id = :job_id
+UNION ALL SELECT 1 FROM running WHERE job_id = :job_id AND scheduled_at = :scheduled_at
+UNION ALL SELECT 1 FROM blocked WHERE job_id = :job_id AND scheduled_at = :scheduled_at
+LIMIT 1;
+
+-- jobs_to_tend: jobs that want tending
+SELECT * FROM job_records WHERE attend_at <= ? ORDER BY attend_at LIMIT ?;
+
+-- next_attend: when the next job wants tending
+SELECT min(attend_at) FROM jobs WHERE attend_at IS NOT NULL;
+
+-- attend_later: when to tend a job next
+UPDATE jobs SET attend_at = ? WHERE id = ?;
+
+-- waiting_beside: how many runs of a job that no rule computes wait
+SELECT (SELECT count(*) FROM planned WHERE job_id = :job_id AND trigger <> 0)
+    + (SELECT count(*) FROM blocked WHERE job_id = :job_id AND rank = 1);
+
+-- request_key: the run that a request with this key made
+SELECT scheduled_at FROM request_keys WHERE job_id = ? AND key = ?;
+
+-- add_request_key: remember the run that a request made
+INSERT INTO request_keys (job_id, key, scheduled_at, made_at) VALUES (?, ?, ?, ?);
+
+-- cancel_running_of: ask the workers to cancel a job's runs
+UPDATE running SET cancel = 1 WHERE job_id = ? AND phase = 1;
+
+-- drop_blocked_of: a job's waiting runs; says which were there
+DELETE FROM blocked WHERE job_id = ? RETURNING scheduled_at, lane, due_at, trigger, fence, tries;
+
+-- drop_idle_of: a job's runs that nobody executes; says which were there
+DELETE FROM running WHERE job_id = ? AND phase IN (0, 2, 3)
+RETURNING scheduled_at, lane, due_at, trigger, fence, tries;
+
+-- drop_dead_of: a deleted job's dead letters
+DELETE FROM dead WHERE job_id = ?;
+
+-- add_ending: runs that end without an attempt of their own
+INSERT INTO history (job_id, scheduled_at, attempt, state, trigger, tries, due_at, started_at, finished_at,
+    version, worker, detail)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);

@@ -1,0 +1,75 @@
+-- renew_node: prolong a lease that still runs
+UPDATE nodes SET lease_until = :lease_until WHERE id = :id AND lease_until > :now;
+
+-- add_node: a node begins
+INSERT INTO nodes (id, kind, name, started_at, lease_until) VALUES (?, ?, ?, ?, ?);
+
+-- end_node: a node is gone
+UPDATE nodes SET lease_until = 0 WHERE id = ?;
+
+-- end_all_nodes: no node of an earlier process lives on
+UPDATE nodes SET lease_until = 0;
+
+-- node_exists: whether a node was ever known
+SELECT 1 FROM nodes WHERE id = ?;
+
+-- nodes: every node
+SELECT id, kind, name, started_at, lease_until FROM nodes ORDER BY started_at;
+
+-- lost_nodes: nodes without a live lease
+SELECT id FROM nodes WHERE lease_until <= ?;
+
+-- live_nodes: nodes with a live lease
+SELECT id FROM nodes WHERE lease_until > ?;
+
+-- drop_idle_node: forget a lost node that holds nothing
+DELETE FROM nodes WHERE id = ?1 AND NOT EXISTS (SELECT 1 FROM running WHERE node_id = ?1 AND phase IN (1, 2));
+
+-- held_by: what a node holds
+SELECT job_id, slot, scheduled_at, fence, cancel FROM running WHERE node_id = ? AND phase IN (1, 2);
+
+-- cancel_of: what of a node's runs somebody wants cancelled
+SELECT job_id, slot, scheduled_at, fence, cancel FROM running WHERE node_id = ? AND cancel = 1;
+
+-- strays_of: runs of a lost node
+SELECT r.job_id, r.slot, r.scheduled_at, r.fence, r.tries, r.version, ifnull(n.name, ''), 1, r.cancel, j.spec
+FROM running AS r LEFT JOIN nodes AS n ON n.id = r.node_id LEFT JOIN jobs AS j ON j.id = r.job_id
+WHERE r.node_id = ? AND r.phase IN (1, 2) LIMIT ?;
+
+-- overdue_of: runs of a live node that are long past their deadline
+SELECT r.job_id, r.slot, r.scheduled_at, r.fence, r.tries, r.version, ifnull(n.name, ''), 0, r.cancel, j.spec
+FROM running AS r LEFT JOIN nodes AS n ON n.id = r.node_id LEFT JOIN jobs AS j ON j.id = r.job_id
+WHERE r.node_id = ? AND r.phase IN (1, 2) AND r.deadline_at < ? ORDER BY r.deadline_at LIMIT ?;
+
+-- overdue_reports: accepted runs whose report did not come in time
+SELECT r.job_id, r.slot, r.scheduled_at, r.fence, r.tries, r.version, '', 0, r.cancel, j.spec
+FROM running AS r LEFT JOIN jobs AS j ON j.id = r.job_id
+WHERE r.node_id IS NULL AND r.phase IN (1, 2) AND r.deadline_at < ? ORDER BY r.deadline_at LIMIT ?;
+
+-- late_in_lane: scheduled runs of a lane past their grace, after a cursor
+SELECT p.job_id, p.scheduled_at, p.lane, p.due_at, p.trigger, p.fence, p.tries, j.until, j.version, j.spec,
+    p.due_at + j.grace_us < :now
+FROM planned AS p JOIN jobs AS j ON j.id = p.job_id
+WHERE p.lane = :lane AND p.due_at < :now AND p.trigger = 0
+    AND (p.due_at, p.scheduled_at, p.job_id) > (:due_at, :scheduled_at, :job_id)
+ORDER BY p.due_at, p.scheduled_at, p.job_id LIMIT :limit;
+
+-- blocked_with_room: jobs with waiting runs and fewer slots taken than allowed
+SELECT DISTINCT b.job_id FROM blocked AS b JOIN jobs AS j ON j.id = b.job_id
+WHERE j.concurrency IS NULL
+    OR (SELECT count(*) FROM running AS r WHERE r.job_id = b.job_id) < j.concurrency LIMIT ?;
+
+-- purge_history: drop old history from the front
+DELETE FROM history WHERE id <= (
+    SELECT max(id) FROM (SELECT id, finished_at FROM history ORDER BY id LIMIT ?) WHERE finished_at < ?);
+
+-- purge_dead: drop dead letters nobody wanted
+DELETE FROM dead WHERE (job_id, scheduled_at) IN (
+    SELECT job_id, scheduled_at FROM dead WHERE failed_at < ? ORDER BY failed_at LIMIT ?);
+
+-- purge_request_keys: forget old keys of requests
+DELETE FROM request_keys WHERE (job_id, key) IN (
+    SELECT job_id, key FROM request_keys WHERE made_at < ? ORDER BY made_at LIMIT ?);
+
+-- purge_gaps: forget gaps that are older than history
+DELETE FROM clock_gaps WHERE decided_at < ?;
