@@ -1,3 +1,44 @@
-"""Hourhand, a distributed job scheduler. This file owns the version; everything else is one level down."""
+"""Hourhand, a distributed job scheduler. This file owns the version and names what users import from here.
+
+Names are resolved when first used, so that a command that needs none of them does not load their modules.
+"""
+
+from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0.dev0"
+
+if TYPE_CHECKING:
+    from hourhand.functions import GiveUp, Hourhand, Retry, RetryLater, Run, Skip
+    from hourhand.receiver import InvalidSignature, verify
+
+__all__ = [
+    "GiveUp",
+    "Hourhand",
+    "InvalidSignature",
+    "Retry",
+    "RetryLater",
+    "Run",
+    "Skip",
+    "__version__",
+    "verify",
+]
+
+_HOMES = {
+    "GiveUp": "hourhand.functions",
+    "Hourhand": "hourhand.functions",
+    "InvalidSignature": "hourhand.receiver",
+    "Retry": "hourhand.functions",
+    "RetryLater": "hourhand.functions",
+    "Run": "hourhand.functions",
+    "Skip": "hourhand.functions",
+    "verify": "hourhand.receiver",
+}
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module 'hourhand' has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(home), name)

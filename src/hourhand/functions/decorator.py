@@ -1,0 +1,166 @@
+"""`Hourhand().job`: declares a function as a job, and leaves it an ordinary function.
+
+What is written beside the function is kept as a job document, in the words of the API; whether it is a
+good job is checked where all documents are, when it is applied.
+"""
+
+import difflib
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any, ParamSpec, Protocol, TypedDict, TypeVar, Unpack, cast
+
+from hourhand.core.instant import format_duration, parse_duration
+from hourhand.functions.registry import REGISTRY, RegisteredFunction, Registry
+
+P = ParamSpec("P")
+R_co = TypeVar("R_co", covariant=True)
+Duration = str | float | timedelta
+Instant = str | datetime
+
+
+class JobFunction(Protocol[P, R_co]):
+    """A decorated function: itself, and the job it was declared as."""
+
+    function_name: str
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R_co:
+        """Call it, as if it were not decorated."""
+        ...
+
+    def document(self) -> dict[str, Any] | None:
+        """The job document that was declared; None without a schedule."""
+        ...
+
+
+class Retry:
+    """How a failed run is tried again: `Retry(3, first="1s", max="10m")`."""
+
+    def __init__(
+        self, times: int = 3, *, first: Duration = "1s", factor: float = 2, max: Duration = "10m"
+    ) -> None:
+        self.times = times
+        self.first = first
+        self.factor = factor
+        self.max = max
+
+    def document(self) -> dict[str, Any]:
+        """As it stands in a job document."""
+        return {
+            "max": self.times,
+            "first": _duration(self.first),
+            "factor": self.factor,
+            "max_delay": _duration(self.max),
+        }
+
+
+class JobFields(TypedDict, total=False):
+    """What may stand beside a function: the fields of a job document, in Python's types."""
+
+    cron: str
+    every: Duration
+    at: Instant
+    tz: str
+    dst: Mapping[str, str]
+    phase: Instant
+    starts_at: Instant
+    ends_at: Instant
+    max_runs: int
+    name: str
+    key: str
+    tags: Sequence[str]
+    payload: Mapping[str, Any]
+    priority: str
+    durability: str
+    pool: str
+    timeout: Duration
+    delivery: str
+    retry: Retry | int | Mapping[str, Any]
+    concurrency: int | None
+    overlap: str
+    misfire: str | Mapping[str, Any]
+    jitter: Duration
+    note: str
+
+
+class Hourhand:
+    """Declares jobs: `hh = Hourhand()` at the top of a module, then `@hh.job(…)` on its functions."""
+
+    def __init__(self, registry: Registry = REGISTRY) -> None:
+        self._registry = registry
+
+    def function(self, function: Callable[P, R_co]) -> JobFunction[P, R_co]:
+        """Registers a function without a schedule: jobs made elsewhere may call it by its name."""
+        return self._register(function, {})
+
+    def job(self, **fields: Unpack[JobFields]) -> Callable[[Callable[P, R_co]], JobFunction[P, R_co]]:
+        """Registers a function together with its schedule and policies.
+
+        Exactly one of `cron`, `every` and `at` says when; with no field at all it is `function`. Durations
+        are `"1h30m"`, seconds or timedeltas, instants RFC 3339 or aware datetimes.
+        """
+        written = _in_words_of_the_api(fields)
+
+        def declare(function: Callable[P, R_co]) -> JobFunction[P, R_co]:
+            return self._register(function, written)
+
+        return declare
+
+    def _register(self, function: Callable[P, R_co], written: dict[str, Any]) -> JobFunction[P, R_co]:
+        if hasattr(function, "function_name"):
+            raise ValueError(f"{function.function_name} is declared already; a second job needs a document")
+        registered = RegisteredFunction(function, written or None)
+        self._registry.add(registered)
+        decorated = cast(JobFunction[P, R_co], function)
+        decorated.function_name = registered.name
+        decorated.document = registered.document  # type: ignore[method-assign]
+        return decorated
+
+
+def _in_words_of_the_api(fields: JobFields) -> dict[str, Any]:
+    unknown = sorted(fields.keys() - JobFields.__annotations__.keys())
+    if unknown:
+        nearest = difflib.get_close_matches(unknown[0], JobFields.__annotations__, n=1)
+        hint = f"; did you mean {nearest[0]!r}?" if nearest else ""
+        raise TypeError(f"a job has no field {unknown[0]!r}{hint}")
+    if fields and sum(field in fields for field in ("cron", "every", "at")) != 1:
+        raise ValueError("a job has exactly one of cron, every and at")
+    return {
+        field: _CONVERTERS[field](value) if field in _CONVERTERS else value for field, value in fields.items()
+    }
+
+
+def _duration(value: Duration) -> str:
+    return format_duration(parse_duration(value.total_seconds() if isinstance(value, timedelta) else value))
+
+
+def _instant(value: Instant) -> str:
+    if isinstance(value, str):
+        return value
+    if value.tzinfo is None:
+        raise ValueError(f"{value.isoformat()} has no zone, such as datetime(2026, 11, 16, tzinfo=UTC)")
+    return value.astimezone(UTC).isoformat().replace("+00:00", "Z")
+
+
+def _retry(value: Retry | int | Mapping[str, Any]) -> dict[str, Any]:
+    if isinstance(value, Retry):
+        return value.document()
+    return {"max": value} if isinstance(value, int) else dict(value)
+
+
+def _misfire(value: str | Mapping[str, Any]) -> dict[str, Any]:
+    return {"policy": value} if isinstance(value, str) else dict(value)
+
+
+_CONVERTERS: dict[str, Callable[[Any], Any]] = {
+    "every": _duration,
+    "at": _instant,
+    "phase": _instant,
+    "starts_at": _instant,
+    "ends_at": _instant,
+    "tags": list,
+    "priority": str.upper,
+    "timeout": _duration,
+    "retry": _retry,
+    "misfire": _misfire,
+    "jitter": _duration,
+}

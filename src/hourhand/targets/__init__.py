@@ -1,0 +1,1 @@
+"""Adapters that execute attempts: one module per kind of target, behind `ports.target`."""
