@@ -42,7 +42,7 @@ class Arguments:
             parameter.name for parameter in named if parameter.default is inspect.Parameter.empty
         )
         self._open = any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in own)
-        self._shape = _shape({name: hints[name] for name in self._names if name in hints})
+        self._shape = _shape(self._names, hints)
 
     def bind(self, payload: msgspec.Raw) -> dict[str, Any]:
         """The keyword arguments in a payload; WrongArguments says what does not fit."""
@@ -109,13 +109,12 @@ def _is_context(first: inspect.Parameter, hints: dict[str, Any]) -> bool:
     return first.name == "ctx" or hint is Run or hint in _RUN_SPELLINGS
 
 
-def _shape(hints: dict[str, Any]) -> Any:
+def _shape(names: frozenset[str], hints: dict[str, Any]) -> Any:
     """A type that `msgspec.convert` checks the arguments against; what JSON cannot carry is let through."""
-    checkable = {name: hint for name, hint in hints.items() if hint is not Any and _checkable(hint)}
-    if not checkable:
+    checked = {name: hints[name] for name in names if name in hints and _checkable(hints[name])}
+    if not checked:
         return None
-    every = {name: checkable.get(name, Any) for name in hints}
-    return TypedDict("Payload", every, total=False)  # type: ignore[operator]
+    return TypedDict("Payload", {name: checked.get(name, Any) for name in names}, total=False)  # type: ignore[operator]
 
 
 def _checkable(hint: Any) -> bool:

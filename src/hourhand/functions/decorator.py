@@ -86,7 +86,7 @@ class Hourhand:
     """Declares jobs: `hh = Hourhand()` at the top of a module, then `@hh.job(…)` on its functions."""
 
     def __init__(self, registry: Registry = REGISTRY) -> None:
-        self._registry = registry
+        self.registry = registry
 
     def function(self, function: Callable[P, R_co]) -> JobFunction[P, R_co]:
         """Registers a function without a schedule: jobs made elsewhere may call it by its name."""
@@ -109,7 +109,7 @@ class Hourhand:
         if hasattr(function, "function_name"):
             raise ValueError(f"{function.function_name} is declared already; a second job needs a document")
         registered = RegisteredFunction(function, written or None)
-        self._registry.add(registered)
+        self.registry.add(registered)
         decorated = cast(JobFunction[P, R_co], function)
         decorated.function_name = registered.name
         decorated.document = registered.document  # type: ignore[method-assign]

@@ -3,6 +3,7 @@
 import inspect
 import sys
 from collections.abc import Callable, Mapping
+from copy import deepcopy
 from functools import cached_property
 from typing import Any
 
@@ -33,7 +34,7 @@ class RegisteredFunction:
         return {
             "name": self.function.__name__,
             "key": self.name,
-            **self._fields,
+            **deepcopy(dict(self._fields)),
             "target": {"type": "python", "function": self.name},
         }
 

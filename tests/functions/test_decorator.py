@@ -1,0 +1,153 @@
+"""The decorator: the function stays one, and what stands beside it becomes a job document."""
+
+import asyncio
+import inspect
+import subprocess
+import sys
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+import hourhand
+from hourhand import Hourhand, Retry, Run
+from hourhand.functions import Registry
+
+
+@pytest.fixture
+def hh() -> Hourhand:
+    return Hourhand(Registry())
+
+
+def test_the_example_of_the_surface(hh: Hourhand) -> None:
+    @hh.job(
+        cron="0 9 * * *",
+        tz="Europe/Berlin",
+        retry=Retry(3, first="1s", max="10m"),
+        timeout="5m",
+        overlap="queue_one",
+        priority="high",
+    )
+    async def daily_report(ctx: Run, region: str = "eu") -> dict[str, str]:
+        ctx.progress(0.4, "loading")
+        return {"region": region, "run": ctx.run_id}
+
+    name = f"{__name__}:test_the_example_of_the_surface.<locals>.daily_report"
+    assert daily_report.function_name == name
+    assert list(hh.registry) == [name]
+    assert daily_report.document() == {
+        "name": "daily_report",
+        "key": name,
+        "cron": "0 9 * * *",
+        "tz": "Europe/Berlin",
+        "retry": {"max": 3, "first": "1s", "factor": 2, "max_delay": "10m"},
+        "timeout": "5m",
+        "overlap": "queue_one",
+        "priority": "HIGH",
+        "target": {"type": "python", "function": name},
+    }
+    assert inspect.iscoroutinefunction(daily_report)
+    fake = Run.fake()
+    assert asyncio.run(daily_report(fake, "us")) == {"region": "us", "run": fake.run_id}
+    assert fake.last_progress == (0.4, "loading")
+
+
+def test_values_in_the_words_of_the_api(hh: Hourhand) -> None:
+    @hh.job(
+        every=timedelta(minutes=90),
+        phase=datetime(2026, 11, 16, 9, tzinfo=UTC),
+        ends_at="2027-01-01T00:00:00Z",
+        name="n",
+        key="k",
+        tags=("a", "b"),
+        payload={"x": 1},
+        retry=5,
+        concurrency=None,
+        misfire="skip",
+        jitter=2.5,
+    )
+    def task(x: int) -> None: ...
+
+    document = task.document()
+    assert document is not None
+    document.pop("target")
+    assert document == {
+        "name": "n",
+        "key": "k",
+        "every": "1h30m",
+        "phase": "2026-11-16T09:00:00Z",
+        "ends_at": "2027-01-01T00:00:00Z",
+        "tags": ["a", "b"],
+        "payload": {"x": 1},
+        "retry": {"max": 5},
+        "concurrency": None,
+        "misfire": {"policy": "skip"},
+        "jitter": "2s500ms",
+    }
+
+
+def test_without_a_schedule_a_function_is_only_registered(hh: Hourhand) -> None:
+    @hh.function
+    def one() -> int:
+        return 1
+
+    @hh.job()
+    def two() -> int:
+        return 2
+
+    assert (one(), two()) == (1, 2)
+    assert one.document() is None
+    assert two.document() is None
+    assert [registered.function for registered in hh.registry.values()] == [one, two]
+
+
+@pytest.mark.parametrize(
+    ("fields", "error", "words"),
+    [
+        ({"corn": "* * * * *"}, TypeError, "no field 'corn'; did you mean 'cron'"),
+        ({"cron": "* * * * *", "every": "1s"}, ValueError, "exactly one"),
+        ({"timeout": "1s"}, ValueError, "exactly one"),
+        ({"every": "soon"}, ValueError, "not a duration"),
+        ({"at": datetime(2026, 1, 1)}, ValueError, "no zone"),  # noqa: DTZ001
+    ],
+)
+def test_what_is_wrong_is_said_where_it_is_written(
+    hh: Hourhand, fields: dict[str, Any], error: type[Exception], words: str
+) -> None:
+    with pytest.raises(error, match=words):
+        hh.job(**fields)
+
+
+def test_only_functions_and_only_once(hh: Hourhand) -> None:
+    @hh.function
+    def once() -> None: ...
+
+    with pytest.raises(ValueError, match="declared already"):
+        hh.function(once)
+    with pytest.raises(TypeError, match="expected a function, got type"):
+        hh.function(int)
+    with pytest.raises(TypeError, match="generator"):
+        hh.function(lambda: (yield))
+
+
+def test_a_document_is_the_callers_own(hh: Hourhand) -> None:
+    @hh.job(every="1s", payload={"a": []})
+    def task(a: list[int]) -> None: ...
+
+    document = task.document()
+    assert document is not None
+    document["payload"]["a"].append(1)
+    document.clear()
+    again = task.document()
+    assert again is not None
+    assert again["payload"] == {"a": []}
+
+
+def test_what_users_import_is_there_and_costs_nothing_until_used() -> None:
+    for name in hourhand.__all__:
+        assert getattr(hourhand, name) is not None
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        _ = hourhand.nothing
+    code = "import hourhand, sys; print(sorted({'msgspec', 'aiohttp', 'structlog', 'asyncio'} & set(sys.modules)))"
+    loaded = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert loaded.stdout.strip() == "[]"
