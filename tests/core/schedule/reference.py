@@ -9,6 +9,7 @@ from collections import defaultdict
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
+from random import Random
 from zoneinfo import ZoneInfo
 
 from hypothesis import strategies as st
@@ -251,3 +252,32 @@ early_hours = st.one_of(
     st.lists(st.sampled_from([0, 1, 2, 3, 4, 23]), min_size=1).map(_hours_of), _starred(0, 23)
 )
 """Hours in which clocks are changed."""
+
+
+def fixed_spec(random: Random, hours: range, *, seconds: bool = False) -> Spec:
+    """A few times a day in these hours, without a star: the kind that a zone change moves or drops.
+
+    Drawn evenly, for hypothesis likes simple values too much to hit such hours often.
+    """
+    minute = _some(random, range(60))
+    hour = _some(random, range(24), near=hours)
+    second = _some(random, range(60)) if seconds else ("0", frozenset([0]))
+    return Spec(
+        texts=(second[0], minute[0], hour[0], "*", "*", "*"),
+        second=second[1],
+        minute=minute[1],
+        hour=hour[1],
+        day=frozenset(range(1, 32)),
+        month=frozenset(range(1, 13)),
+        weekday=frozenset(range(7)),
+    )
+
+
+def _some(random: Random, every: range, near: range | None = None) -> tuple[str, frozenset[int]]:
+    values = sorted({random.choice(near or every) % len(every) for _ in range(random.randint(1, 3))})
+    if random.random() < 0.3:
+        return f"{values[0]}-{values[-1]}", frozenset(range(values[0], values[-1] + 1))
+    if random.random() < 0.2:
+        step = random.randint(2, 9)
+        return f"{values[0]}-{every[-1]}/{step}", frozenset(range(values[0], len(every), step))
+    return ",".join(map(str, values)), frozenset(values)

@@ -52,6 +52,13 @@ def test_folds(expression: str, fold: str, expected: list[str]) -> None:
     assert local_times(rule, "2026-10-24T23:45:00Z", 2) == expected
 
 
+def test_rare_times_are_found_in_the_other_pass_of_a_fold() -> None:
+    rule = parse_cron("30 2 25 10 *", tz="Europe/Berlin", fold="both")
+    first, second = parse_instant("2026-10-25T02:30:00+02:00"), parse_instant("2026-10-25T02:30:00+01:00")
+    assert rule.next(first) == rule.next(first + 900 * SECOND_US) == second
+    assert rule.latest(second - 1) == rule.latest(second - 900 * SECOND_US) == first
+
+
 @pytest.mark.parametrize(
     ("zone", "expression", "after", "expected"),
     [
@@ -156,6 +163,8 @@ def test_fractions_of_a_second() -> None:
         ("0 0 31 * *", 28 * 86_400),
         ("0 0 1,L * *", 86_400),
         ("59,1 0,23 * * *", 120),
+        ("0 0 1,31 1,2 *", 86_400),
+        ("0 0 1,31 1,3 *", 28 * 86_400),
     ],
 )
 def test_min_gap(expression: str, gap_s: int) -> None:

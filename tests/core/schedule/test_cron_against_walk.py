@@ -1,7 +1,8 @@
 """The engine against a walk through real time, for zone changes of every kind and all policies."""
 
 from datetime import UTC, datetime, timedelta
-from itertools import pairwise
+from itertools import pairwise, product
+from random import Random
 
 import pytest
 from hypothesis import assume, example, given, settings
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 from hourhand.core.instant import SECOND_US, parse_instant
 from hourhand.core.schedule import Cron, NeverMatchesError, parse_cron, parse_key
 from hourhand.core.schedule.zone import zone_names
-from tests.core.schedule.reference import EPOCH, Spec, Walk, early_hours, fires, specs, walk
+from tests.core.schedule.reference import EPOCH, Spec, Walk, early_hours, fires, fixed_spec, specs, walk
 
 CHANGES = [  # zone and the UTC time of a change
     ("Africa/Cairo", "2026-04-23T22:00"),  # at midnight
@@ -48,6 +49,35 @@ CHANGES = [  # zone and the UTC time of a change
 GAPS = ["after", "skip", "shift"]
 FOLDS = ["auto", "first", "second", "both"]
 DAY_S = 86_400
+INSTANTS = st.datetimes(datetime(1860, 1, 1), datetime(2230, 1, 1)).map(  # noqa: DTZ001
+    lambda moment: (moment - EPOCH) // timedelta(microseconds=1)
+)
+
+
+@pytest.mark.parametrize(("zone", "text"), CHANGES)
+def test_fixed_times_around_zone_changes(zone: str, text: str) -> None:
+    at = seconds(text)
+    walked = walk_around(zone, at)
+    random = Random(f"{zone} {text}")
+    for gap, fold in 2 * [*product(GAPS, FOLDS)]:
+        spec = fixed_spec(random, hours_around(walked, at))
+        expected = fires(spec, gap, fold, walked)
+        rule = rule_of(spec, zone, gap, fold)
+        check_window(rule, expected, at - DAY_S, at + DAY_S)
+        for _ in range(5):  # asked from right beside the change too
+            begin, end = sorted(at + random.randrange(-7_200, 10_800) for _ in range(2))
+            check_window(rule, expected, begin, end)
+
+
+@pytest.mark.parametrize(("zone", "text"), CHANGES[3::6])
+def test_fixed_seconds_around_zone_changes(zone: str, text: str) -> None:
+    at = seconds(text)
+    walked = walk(zone, at - 4 * 3_600, at + 4 * 3_600, 1)
+    random = Random(f"{zone} {text}")
+    for gap, fold in product(GAPS, FOLDS):
+        spec = fixed_spec(random, hours_around(walked, at), seconds=True)
+        expected = fires(spec, gap, fold, walked)
+        check_window(rule_of(spec, zone, gap, fold), expected, at - 3_600, at + 3_600)
 
 
 @given(
@@ -60,10 +90,8 @@ DAY_S = 86_400
 def test_minutes_around_zone_changes(spec: Spec, change: tuple[str, str], gap: str, fold: str) -> None:
     zone, text = change
     at = seconds(text)
-    expected = fires(
-        spec, gap, fold, walk(zone, at - 3 * DAY_S, at + 3 * DAY_S, 30 if "Monrovia" in zone else 60)
-    )
-    check_window(rule_of(spec, zone, gap, fold), expected, at - 2 * DAY_S, at + 2 * DAY_S)
+    expected = fires(spec, gap, fold, walk_around(zone, at))
+    check_window(rule_of(spec, zone, gap, fold), expected, at - DAY_S, at + DAY_S)
 
 
 @given(
@@ -81,9 +109,9 @@ def test_seconds_around_zone_changes(spec: Spec, change: tuple[str, str], gap: s
 
 
 @settings(max_examples=50)
-@given(specs(), st.integers(-42_000_000, 94_000_000))  # 1890 to 2148
-def test_minutes_in_utc(spec: Spec, start_minute: int) -> None:
-    start = start_minute * 60
+@given(specs(), INSTANTS)
+def test_minutes_in_utc(spec: Spec, at: int) -> None:
+    start = at // SECOND_US // 60 * 60
     expected = fires(spec, "after", "auto", walk("UTC", start, start + 2 * DAY_S, 60))
     check_window(rule_of(spec, "UTC"), expected, start - 1, start + 2 * DAY_S - 1)
 
@@ -98,7 +126,7 @@ def test_days_of_three_years(spec: Spec, start: object) -> None:
     check_window(rule_of(spec, "UTC"), expected, first - 1, first + 1_100 * DAY_S - 1)
 
 
-@given(specs(), st.sampled_from(zone_names()), st.integers(-(3 * 10**15), 8 * 10**15), st.sampled_from(GAPS))
+@given(specs(), st.sampled_from(zone_names()), INSTANTS, st.sampled_from(GAPS))
 @settings(max_examples=100)
 @example(Spec(("0", "0", "0", "29", "2", "*/7"), *[frozenset()] * 6), "Europe/Berlin", 0, "after")
 def test_laws_of_a_rule(spec: Spec, zone: str, at: int, gap: str) -> None:
@@ -121,7 +149,7 @@ def test_laws_of_a_rule(spec: Spec, zone: str, at: int, gap: str) -> None:
 
 
 @settings(max_examples=50)
-@given(specs(), st.sampled_from(["UTC", "Asia/Tokyo"]), st.integers(0, 4 * 10**15))
+@given(specs(), st.sampled_from(["UTC", "Asia/Tokyo"]), INSTANTS)
 def test_no_two_wall_times_lie_closer_than_min_gap(spec: Spec, zone: str, at: int) -> None:
     rule = rule_of(spec, zone)
     times = rule.times(at, 10**17, 50)
@@ -140,6 +168,12 @@ def test_the_changes_walked_through_are_changes(zone: str, text: str) -> None:
 def walk_around(zone: str, at: int) -> Walk:
     """Two days to either side, in the coarsest step that hits every wall minute."""
     return walk(zone, at - 2 * DAY_S, at + 2 * DAY_S, 30 if zone == "Africa/Monrovia" else 60)
+
+
+def hours_around(walked: Walk, at: int) -> range:
+    """The hours that the wall clock shows before, during and after a change."""
+    (before,) = [wall for wall, instants in walked.shown.items() if at - 3_600 in instants]
+    return range(before // 3_600 % 24, before // 3_600 % 24 + 4)
 
 
 def seconds(text: str) -> int:

@@ -62,11 +62,10 @@ class Cron:
         view = self._near
         if second < view.end:
             k = bisect_right(view.starts, second) - 1
-            if second > view.made_up_until[k]:
-                offset = view.offsets[k]
-                wall = self.wall.at_or_before(min(second + offset, view.wall_to[k] - 1))
-                if wall >= view.wall_from[k] and wall - offset > view.made_up_until[k]:
-                    return (wall - offset) * SECOND_US
+            offset = view.offsets[k]
+            wall = self.wall.at_or_before(min(second + offset, view.wall_to[k] - 1))
+            if wall >= view.wall_from[k] and wall - offset > view.made_up_until[k]:
+                return (wall - offset) * SECOND_US
         found = self._last_until(second)
         return None if found is None else found * SECOND_US
 
