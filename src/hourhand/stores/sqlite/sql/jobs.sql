@@ -31,10 +31,10 @@ DELETE FROM jobs WHERE id = ?;
 SELECT * FROM job_records WHERE id = ?;
 
 -- job_by_key: one job by key
-SELECT * FROM job_records WHERE tenant = ? AND key = ?;
+SELECT * FROM job_records WHERE id = (SELECT id FROM jobs WHERE tenant = ? AND key = ?);
 
 -- jobs_by_name: jobs with a name
-SELECT * FROM job_records WHERE tenant = ? AND name = ? ORDER BY id LIMIT ?;
+SELECT * FROM job_records WHERE id IN (SELECT id FROM jobs WHERE tenant = ? AND name = ?) ORDER BY id LIMIT ?;
 
 -- jobs_page: jobs of a tenant, newest first
 SELECT * FROM job_records WHERE id < ? AND tenant = ? ORDER BY id DESC LIMIT ?;
