@@ -13,7 +13,7 @@ from hourhand.core.instant import MINUTE_US
 from hourhand.core.lifecycle import State
 from hourhand.core.model import Job
 from hourhand.core.plan import expected_times
-from hourhand.core.run import RunView
+from hourhand.core.run import DeadLetter, RunView
 from hourhand.errors import Invalid, NotFound
 from hourhand.ports.store import DeadGroup, DeadPage, DeadQuery, RunPage, RunQuery, Store
 
@@ -84,6 +84,23 @@ class Runs:
         """Dead letters counted by `error` or `job`."""
         return await self._store.dead_groups(tenant, by, limit)
 
+    async def dead_among(self, tenant: str, keys: Sequence[RunKey]) -> list[DeadLetter]:
+        """Those of these runs that are dead letters, in the order of the keys."""
+        _check_size(keys)
+        wanted, found = set(keys), dict[RunKey, DeadLetter]()
+        for job_id in sorted({key.job_id for key in keys}):
+            query: DeadQuery | None = DeadQuery(job_id=job_id, limit=MAX_AT_ONCE)
+            while query is not None:
+                page = await self._store.dead_letters(tenant, query)
+                found |= {key: one for one in page.letters if (key := _key(one)) in wanted}
+                onward = (
+                    page.next_before
+                    if any(key not in found for key in wanted if key.job_id == job_id)
+                    else None
+                )
+                query = None if onward is None else msgspec.structs.replace(query, before=onward)
+        return [found[key] for key in keys if key in found]
+
     async def requeue(self, tenant: str, keys: Sequence[RunKey]) -> list[RunKey]:
         """Send dead letters back; says which were there."""
         _check_size(keys)
@@ -97,13 +114,17 @@ class Runs:
     async def matching(self, tenant: str, query: DeadQuery) -> list[RunKey]:
         """The keys of the dead letters that match, at most as many as one request may change."""
         page = await self._store.dead_letters(tenant, msgspec.structs.replace(query, limit=MAX_AT_ONCE))
-        return [RunKey(letter.job_id, letter.scheduled_at) for letter in page.letters]
+        return [_key(letter) for letter in page.letters]
 
     async def _planned_nominals(self, job: Job) -> list[int]:
         """The times this job may have in `planned`: rows there are found by computed keys, not by an index."""
         now_at = self._clock.now()
         versions = await self._store.versions(job.tenant, job.id)
         return expected_times(versions, now_at - _LOOK_BACK_US, now_at + self._horizon_us * 2, _MAX_NOMINALS)
+
+
+def _key(letter: DeadLetter) -> RunKey:
+    return RunKey(letter.job_id, letter.scheduled_at)
 
 
 def _check_size(keys: Sequence[RunKey]) -> None:
