@@ -59,34 +59,38 @@ RULES = DocumentRules()
 
 
 def parse_document(
-    data: bytes | dict[str, Any], now_at: int, *, rules: DocumentRules = RULES, replaces: Job | None = None
+    data: bytes | dict[str, Any],
+    now_at: int,
+    *,
+    rules: DocumentRules = RULES,
+    replaces: Job | None = None,
+    key: str | None = None,
 ) -> NewJob:
     """The job that a document asks for; Invalid with every fault of its shape.
 
     With `replaces`, what only creation or a person in charge decides stays as it is unless it is named:
-    shard_key, the phase of the same interval, and whether the job is paused.
+    shard_key, the phase of the same interval, and whether the job is paused. A `key` that the address
+    names need not be repeated in the document, but must not be another there.
     """
     value = read_document(data, "a job document") if isinstance(data, bytes) else dict(data)
-    payload = (
-        payload_of(value.pop("payload"), rules.payload_bytes) if value.get("payload") is not None else NULL
-    )
+    payload = value.pop("payload", None)
     for name in READ_ONLY & value.keys():
         del value[name]
     document = validated(JobDocument, value)
-    faults: list[Fault] = []
+    faults = _key_faults(document, key)
     timing = timing_of(document, now_at, replaces, faults)
     target = _target(document, rules, faults)
     if timing is None or target is None or faults:
         raise refusal(faults)
     given = _given(document, rules)
-    if replaces is not None and document.shard_key is None:
-        given["shard_key"] = replaces.spec.shard_key
-    spec = JobSpec(timing=timing, target=target, payload=payload, **given)
-    paused, note = document.paused, document.note
-    if replaces is not None and paused is None:
-        paused = replaces.state is JobState.PAUSED
-        note = note if note is not None else replaces.note
-    return NewJob(spec=spec, paused=bool(paused), note=note)
+    if key is not None:
+        given["key"] = key
+    if replaces is not None:
+        given.setdefault("shard_key", replaces.spec.shard_key)
+    raw = NULL if payload is None else payload_of(payload, rules.payload_bytes)
+    spec = JobSpec(timing=timing, target=target, payload=raw, **given)
+    paused, note = _pause(document, replaces)
+    return NewJob(spec=spec, paused=paused, note=note)
 
 
 def job_document(job: Job) -> dict[str, Any]:
@@ -100,7 +104,7 @@ def spec_document(spec: JobSpec) -> dict[str, Any]:
         "name": spec.name,
         "key": spec.key,
         "shard_key": spec.shard_key,
-        "tags": spec.tags,
+        "tags": list(spec.tags),
         **_timing_document(spec.timing),
         "starts_at": _instant_or_none(spec.starts_at),
         "ends_at": _instant_or_none(spec.ends_at),
@@ -127,6 +131,19 @@ def spec_document(spec: JobSpec) -> dict[str, Any]:
         },
         "jitter": format_duration(spec.jitter_us),
     }
+
+
+def _key_faults(document: JobDocument, key: str | None) -> list[Fault]:
+    if key is None or document.key is None or document.key == key:
+        return []
+    return [Fault(pointer="/key", expected=f"the key of the address, {shown(key)}", got=shown(document.key))]
+
+
+def _pause(document: JobDocument, replaces: Job | None) -> tuple[bool, str | None]:
+    if replaces is None or document.paused is not None:
+        return bool(document.paused), document.note
+    note = replaces.note if document.note is None else document.note
+    return replaces.state is JobState.PAUSED, note
 
 
 def _target(document: JobDocument, rules: DocumentRules, faults: list[Fault]) -> Target | None:

@@ -90,15 +90,17 @@ def pointer_to(steps: Iterable[str | int]) -> str:
     return "".join("/" + str(step).replace("~", "~0").replace("/", "~1") for step in steps)
 
 
-def unknown_field(pointer: str, name: str, known: Iterable[str]) -> Fault:
+def unknown_field(
+    pointer: str, name: str, known: Iterable[str], expected: str = "a field that exists"
+) -> Fault:
     """The fault of a field that does not exist, with the nearest that does."""
     known = sorted(known)
     meant = nearest(name, known)
     return Fault(
         pointer=pointer,
-        expected="a field that exists",
+        expected=expected,
         got=shown(name),
-        hint=f"did you mean {meant}?" if meant else f"there are {', '.join(known)}",
+        hint=f"did you mean {meant}?" if meant else f"allowed: {', '.join(known) or 'none'}",
     )
 
 

@@ -6,6 +6,8 @@ belongs to it, a target of another type replaces the target, and a payload is re
 
 from typing import Any
 
+import msgspec
+
 from hourhand.core.fault import Fault
 from hourhand.core.model import Job
 from hourhand.services.jobs import NewJob
@@ -40,9 +42,12 @@ def patched(job: Job, patch: dict[str, Any], now_at: int, *, rules: DocumentRule
     change = dict(patch)
     _switch_schedule(document, change)
     _settle_target(document, change)
-    if "payload" in change:
-        document["payload"] = change.pop("payload")
-    return parse_document(merged(document, change), now_at, rules=rules)
+    kept = document.pop("payload")
+    payload = {"payload": change.pop("payload")} if "payload" in change else {}
+    new = parse_document(merged(document, change) | payload, now_at, rules=rules)
+    if payload:
+        return new
+    return msgspec.structs.replace(new, spec=msgspec.structs.replace(new.spec, payload=kept))
 
 
 def merged(value: Any, patch: Any) -> Any:

@@ -1,0 +1,178 @@
+"""What routes answer: jobs, runs, dead letters and times as JSON. The one place where instants are spelled out."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+from starlette.responses import Response
+
+from hourhand.core.identity import format_job_id
+from hourhand.core.instant import SECOND_US, format_instant
+from hourhand.core.lifecycle import FINAL
+from hourhand.core.model import Job, Version
+from hourhand.core.run import AttemptRow, DeadLetter, RunView
+from hourhand.core.schedule import Occurrence
+from hourhand.ports.store import DeadGroup, NodeInfo
+from hourhand.services.runs import Status
+from hourhand.web.documents import job_document, spec_document
+
+_ENCODER = msgspec.json.Encoder()
+_MILLISECOND_US = SECOND_US // 1000
+_SHOWN_APART = ("response", "error", "reason")
+
+
+def json_answer(body: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
+    """An answer in JSON."""
+    return Response(
+        _ENCODER.encode(body), status_code=status, media_type="application/json", headers=dict(headers or {})
+    )
+
+
+def instant(at: int | None) -> str | None:
+    """RFC 3339 in UTC, or null."""
+    return None if at is None else format_instant(at)
+
+
+def entity_tag(job: Job) -> dict[str, str]:
+    """The header that names a job's version."""
+    return {"ETag": f'"{job.version}"'}
+
+
+def job_answer(job: Job, next_at: int | None) -> dict[str, Any]:
+    """A job: its document, and what only answers carry."""
+    return {
+        "job_id": format_job_id(job.id) if job.id else None,
+        **job_document(job),
+        "state": job.state,
+        "version": job.version,
+        "paused_until": instant(job.paused_until),
+        "created_at": format_instant(job.created_at),
+        "updated_at": format_instant(job.updated_at),
+        "next_fire_time": instant(next_at),
+        "schedule_in_words": in_words(job),
+    }
+
+
+def in_words(job: Job) -> str:
+    """A job's schedule for people."""
+    rule = job.spec.rule
+    return "once" if rule is None else rule.describe()
+
+
+def status_answer(job: Job, status: Status) -> dict[str, Any]:
+    """What a job is up to, as REQUIREMENTS draws it."""
+    return {
+        "job_id": format_job_id(job.id),
+        "status": status.state,
+        "last_run": None if status.last_run is None else format_instant(status.last_run.scheduled_at),
+        "next_run": instant(status.next_at),
+        "retry_count": status.retry_count,
+        "state": job.state,
+    }
+
+
+def run_answer(run: RunView) -> dict[str, Any]:
+    """A run with all its attempts."""
+    first = next((row for row in run.attempts if row.started_at is not None), None)
+    last = run.attempts[-1] if run.attempts else None
+    detail = (last.detail if last else None) or {}
+    return {
+        "run_id": run.run_id,
+        "job_id": format_job_id(run.job_id),
+        "status": run.state,
+        "scheduled_at": format_instant(run.scheduled_at),
+        "due_at": format_instant(run.due_at),
+        "started_at": instant(first.started_at) if first else None,
+        "finished_at": format_instant(last.finished_at) if last and run.state in FINAL else None,
+        "lag_ms": _milliseconds(first.due_at, first.started_at) if first else None,
+        "attempts": [_attempt(row) for row in run.attempts],
+        "response": detail.get("response"),
+        "error": detail.get("error"),
+        "reason": detail.get("reason"),
+        "trigger": run.trigger,
+        "worker": run.worker,
+        "version": run.version,
+        "retry_count": run.tries,
+        "waits_for_slot": run.waits_for_slot,
+        "cancel_asked": run.cancel_asked,
+    }
+
+
+def dead_letter_answer(letter: DeadLetter, run: RunView | None = None) -> dict[str, Any]:
+    """A dead letter; with its run where one is asked for."""
+    answer = {
+        "run_id": letter.run_id,
+        "job_id": format_job_id(letter.job_id),
+        "job_name": letter.job_name,
+        "scheduled_at": format_instant(letter.scheduled_at),
+        "failed_at": format_instant(letter.failed_at),
+        "tries": letter.tries,
+        "trigger": letter.trigger,
+        "error": letter.error,
+        "fingerprint": letter.fingerprint,
+    }
+    return answer if run is None else {**answer, "run": run_answer(run)}
+
+
+def dead_group_answer(group: DeadGroup) -> dict[str, Any]:
+    """Dead letters that have something in common."""
+    return {"value": group.value, "count": group.count, "sample": dead_letter_answer(group.sample)}
+
+
+def time_answers(times: Iterable[Occurrence]) -> list[dict[str, Any]]:
+    """Coming times, with what DST does to them."""
+    return [
+        {"at": format_instant(one.at), "local": one.local, "fires": one.fires, "note": one.note}
+        for one in times
+    ]
+
+
+def version_answers(versions: Sequence[Version]) -> list[dict[str, Any]]:
+    """What a job was, and when."""
+    return [
+        {
+            "version": one.version,
+            "from": format_instant(one.from_at),
+            "to": instant(one.to_at),
+            "paused": one.paused,
+            "note": one.note,
+            "deleted": one.deleted,
+            "job": spec_document(one.spec),
+        }
+        for one in versions
+    ]
+
+
+def node_answer(node: NodeInfo, now_at: int) -> dict[str, Any]:
+    """A process of the cluster."""
+    return {
+        "node_id": f"{node.id:016x}",
+        "kind": node.kind,
+        "name": node.name,
+        "started_at": format_instant(node.started_at),
+        "lease_until": format_instant(node.lease_until),
+        "alive": node.lease_until > now_at,
+    }
+
+
+def _attempt(row: AttemptRow) -> dict[str, Any]:
+    detail = row.detail or {}
+    more = {name: value for name, value in detail.items() if name not in _SHOWN_APART}
+    return {
+        "attempt": row.attempt,
+        "status": row.state,
+        "due_at": format_instant(row.due_at),
+        "started_at": instant(row.started_at),
+        "finished_at": format_instant(row.finished_at),
+        "duration_ms": _milliseconds(row.started_at, row.finished_at),
+        "worker": row.worker,
+        "version": row.version,
+        "response": detail.get("response"),
+        "error": detail.get("error"),
+        "reason": detail.get("reason"),
+        "detail": more or None,
+    }
+
+
+def _milliseconds(from_at: int | None, to_at: int | None) -> int | None:
+    return None if from_at is None or to_at is None else (to_at - from_at) // _MILLISECOND_US

@@ -1,0 +1,54 @@
+"""The application: routes under both prefixes, guards around them, problems for whatever goes wrong."""
+
+from fastapi import FastAPI
+from prometheus_client import CollectorRegistry
+
+from hourhand import __version__
+from hourhand.clock import Clock
+from hourhand.ports.store import Store
+from hourhand.services.jobs import Jobs
+from hourhand.services.runs import Runs
+from hourhand.web import problems
+from hourhand.web.context import Parts, WebContext, WebSettings
+from hourhand.web.guards import BodyLimit, HostGuard
+from hourhand.web.observing import HttpMetrics, Observer
+from hourhand.web.openapi import describe
+from hourhand.web.routes import ALIAS, API, PREFIX, PROCESS, methods_at
+
+
+def create_app(
+    *,
+    jobs: Jobs,
+    runs: Runs,
+    store: Store,
+    clock: Clock,
+    registry: CollectorRegistry,
+    settings: WebSettings | None = None,
+    parts: Parts = dict,
+) -> FastAPI:
+    """An ASGI application over these services. `parts` tells what is wrong with the process, for /readyz."""
+    settings = settings or WebSettings()
+    app = FastAPI(
+        title="hourhand",
+        version=__version__,
+        openapi_url=None,
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,
+    )
+    app.state.context = WebContext(
+        jobs=jobs, runs=runs, store=store, clock=clock, registry=registry, parts=parts, settings=settings
+    )
+    app.openapi = lambda: describe(app)  # type: ignore[method-assign]
+    for router in API:
+        app.include_router(router, prefix=PREFIX)
+        app.include_router(router, prefix=ALIAS, include_in_schema=False)
+    app.include_router(PROCESS)
+    for prefix in (PREFIX, ALIAS):
+        app.include_router(PROCESS, prefix=prefix, include_in_schema=False)
+    problems.install(app, methods_at)
+    # The last that is added is the outermost.
+    app.add_middleware(BodyLimit, payload_bytes=settings.documents.payload_bytes)
+    app.add_middleware(HostGuard, url=settings.url)
+    app.add_middleware(Observer, clock=clock, metrics=HttpMetrics(registry))
+    return app

@@ -1,0 +1,51 @@
+"""What routes are given: the services and settings of this process, and on whose behalf a request comes."""
+
+from collections.abc import Callable, Mapping
+from typing import Annotated
+
+import msgspec
+from fastapi import Depends, Request
+from prometheus_client import CollectorRegistry
+
+from hourhand.clock import Clock
+from hourhand.core.model import DEFAULT_TENANT
+from hourhand.ports.store import Store
+from hourhand.services.jobs import Jobs
+from hourhand.services.runs import Runs
+from hourhand.web.documents import DocumentRules
+
+Parts = Callable[[], Mapping[str, str | None]]  # each part of the process, and what is wrong with it
+
+
+class WebSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """What the edge needs to know of the operator's settings."""
+
+    url: str = ""  # the address that people and targets use, where it is not loopback
+    documents: DocumentRules = DocumentRules()
+
+
+class WebContext(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything a route may use."""
+
+    jobs: Jobs
+    runs: Runs
+    store: Store
+    clock: Clock
+    registry: CollectorRegistry
+    parts: Parts
+    settings: WebSettings
+
+
+async def context_of(request: Request) -> WebContext:
+    """The context of the application that a request came to."""
+    context: WebContext = request.app.state.context
+    return context
+
+
+async def tenant_of(request: Request) -> str:
+    """Whose jobs a request is about; without logins there is one tenant."""
+    return DEFAULT_TENANT
+
+
+Web = Annotated[WebContext, Depends(context_of)]
+Tenant = Annotated[str, Depends(tenant_of)]

@@ -1,0 +1,46 @@
+"""Pages of lists: opaque cursors, and the Link to the next page.
+
+A cursor holds where to go on, and for which list; one of another list, or a made-up one, is refused.
+"""
+
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from typing import Any
+from urllib.parse import urlencode
+
+import msgspec
+from starlette.requests import Request
+
+from hourhand.core.fault import Fault
+from hourhand.errors import Invalid
+
+_LONGEST = 256
+
+
+def write_cursor(kind: str, *place: int) -> str:
+    """A cursor for one kind of list."""
+    return urlsafe_b64encode(msgspec.msgpack.encode([kind, *place])).rstrip(b"=").decode()
+
+
+def read_cursor(cursor: str | None, kind: str, numbers: int = 1) -> tuple[int, ...] | None:
+    """Where a list goes on; Invalid for a cursor of something else."""
+    if cursor is None:
+        return None
+    try:
+        packed = urlsafe_b64decode(cursor[:_LONGEST] + "=" * (-len(cursor) % 4))
+        found, *place = msgspec.msgpack.decode(packed, type=list[str | int])
+    except (ValueError, msgspec.DecodeError):
+        found, place = "", []
+    if found != kind or len(place) != numbers or not all(isinstance(one, int) for one in place):
+        fault = Fault(pointer="?cursor", expected="the next_cursor of this list", got="something else")
+        raise Invalid("cursor: expected the next_cursor of this list", [fault])
+    return tuple(int(one) for one in place)
+
+
+def page(request: Request, data: list[Any], next_cursor: str | None) -> tuple[dict[str, Any], dict[str, str]]:
+    """The body of a page and its headers."""
+    body = {"data": data, "next_cursor": next_cursor}
+    if next_cursor is None:
+        return body, {}
+    query = [(name, value) for name, value in request.query_params.multi_items() if name != "cursor"]
+    address = f"{request.url.path}?{urlencode([*query, ('cursor', next_cursor)])}"
+    return body, {"Link": f'<{address}>; rel="next"'}

@@ -1,0 +1,114 @@
+"""What is refused before any route sees it: foreign Host or Origin, and bodies over their limit.
+
+`up` on loopback asks for no login, so a page of another site, or a name bent to this address, must not
+get through: Host has to be a loopback name with our port or the configured URL's, and so has Origin.
+"""
+
+from functools import lru_cache
+from ipaddress import ip_address
+from urllib.parse import urlsplit
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from hourhand.errors import HourhandError, TooLarge
+from hourhand.web.problems import answer_error
+from hourhand.web.refusals import WrongHost
+
+DOCUMENT_SLACK_BYTES = 64 * 1024  # what a document may have beside its payload
+LIST_BYTES = 32 * 1024 * 1024  # of a list of documents, which is held in memory
+BULK_BYTES = 256 * 1024 * 1024  # of a stream of documents
+_BULK_PATH = "/jobs/bulk"
+_DEFAULT_PORTS = {"http": 80, "https": 443}
+
+
+class HostGuard:
+    """Answers 403 to requests for another host or from another origin."""
+
+    def __init__(self, app: ASGIApp, *, url: str = "") -> None:
+        self._app = app
+        self._own = _place(url) if url else None
+        self._is_ours = lru_cache(maxsize=256)(self._judge)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """ASGI."""
+        if scope["type"] != "http":
+            return await self._app(scope, receive, send)
+        hosts = [value for name, value in scope["headers"] if name == b"host"]
+        origins = [value for name, value in scope["headers"] if name == b"origin"]
+        port = scope["server"][1] if scope.get("server") else None
+        wrong = self._wrong(hosts, origins, port)
+        if wrong is None:
+            return await self._app(scope, receive, send)
+        return await answer_error(wrong, scope)(scope, receive, send)
+
+    def _wrong(self, hosts: list[bytes], origins: list[bytes], port: int | None) -> HourhandError | None:
+        if len(hosts) != 1 or not self._is_ours(b"http://" + hosts[0], port):
+            return WrongHost(
+                "the Host header names another host; use localhost, a loopback address or the configured server.url"
+            )
+        if any(not self._is_ours(origin, port) for origin in origins):
+            return WrongHost("the Origin header names another site")
+        return None
+
+    def _judge(self, text: bytes, port: int | None) -> bool:
+        place = _place(text.decode("latin-1"))
+        if place is None:
+            return False
+        if place == self._own or (self._own and place[0] == self._own[0] and place[1] in (80, 443, port)):
+            return True
+        return _is_loopback(place[0]) and place[1] == port
+
+
+class BodyLimit:
+    """Answers 413 to a body over the limit before reading more of it than that."""
+
+    def __init__(self, app: ASGIApp, *, payload_bytes: int) -> None:
+        self._app = app
+        self._limit_bytes = payload_bytes + DOCUMENT_SLACK_BYTES
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """ASGI."""
+        if scope["type"] != "http" or scope["method"] in ("GET", "HEAD", "OPTIONS"):
+            return await self._app(scope, receive, send)
+        limit = BULK_BYTES if scope["path"].endswith(_BULK_PATH) else self._limit_bytes
+        announced = next((value for name, value in scope["headers"] if name == b"content-length"), b"0")
+        if announced.isdigit() and int(announced) > limit:
+            answer = answer_error(_too_large(limit), scope)
+            answer.headers["Connection"] = "close"  # the rest of the body is not wanted
+            return await answer(scope, receive, send)
+        taken = 0
+
+        async def limited() -> Message:
+            nonlocal taken
+            message = await receive()
+            taken += len(message.get("body", b""))
+            if taken > limit:
+                raise _too_large(limit)
+            return message
+
+        return await self._app(scope, limited, send)
+
+
+def _too_large(limit_bytes: int) -> TooLarge:
+    return TooLarge(f"the body is larger than {limit_bytes:,} bytes")
+
+
+def _place(url: str) -> tuple[str, int] | None:
+    """Host and port of a URL or an origin; None where it has none."""
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname, parts.port
+    except ValueError:
+        return None
+    if not host or parts.scheme not in _DEFAULT_PORTS or parts.username is not None:
+        return None
+    return host.rstrip("."), port or _DEFAULT_PORTS[parts.scheme]
+
+
+def _is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False

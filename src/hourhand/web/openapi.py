@@ -1,0 +1,77 @@
+"""The OpenAPI document: FastAPI's, completed with what routes read by themselves and with our problems.
+
+Routes read bodies as bytes (payloads stay as they came), so their shapes are named here by reference and
+the schemas added to the finished document.
+"""
+
+from typing import Any
+
+from fastapi import FastAPI
+from fastapi.openapi.utils import get_openapi
+from pydantic import BaseModel
+from pydantic.json_schema import models_json_schema
+
+from hourhand import __version__
+from hourhand.web.problems import CONTENT_TYPE, Problem
+from hourhand.web.schema import DeadSelectionDocument, JobDocument, PauseDocument, ScheduleDocument
+
+_REFERENCE = "#/components/schemas/{model}"
+_DOCUMENTS = (JobDocument, PauseDocument, DeadSelectionDocument, ScheduleDocument, Problem)
+_MEANINGS = {
+    400: "The body is not JSON.",
+    403: "Host or Origin is not ours, or the operator's settings forbid it.",
+    404: "There is no such thing.",
+    409: "It clashes with what is there.",
+    412: "The job changed since it was read.",
+    413: "The body or the payload is too large.",
+    415: "The body is not of a type that this route takes.",
+    422: "Something in the request is wrong; errors names each field.",
+    429: "A limit is reached; try again later.",
+    500: "Something unexpected; the log has it under the request id.",
+    503: "The store cannot be reached or cannot write right now.",
+}
+_ALWAYS = (403, 422, 500, 503)
+_WITH_BODY = (400, 413, 415)
+
+
+def problems(*statuses: int, body: bool = False) -> dict[int | str, dict[str, Any]]:
+    """The `responses` of a route that may answer with these problems beside those that all have."""
+    named = sorted({*_ALWAYS, *statuses, *(_WITH_BODY if body else ())})
+    content = {CONTENT_TYPE: {"schema": {"$ref": _REFERENCE.format(model="Problem")}}}
+    return {status: {"description": _MEANINGS[status], "content": content} for status in named}
+
+
+def takes(model: type[BaseModel], *media_types: str, required: bool = True) -> dict[str, Any]:
+    """The `openapi_extra` of a route that takes a document."""
+    schema = {"$ref": _REFERENCE.format(model=model.__name__)}
+    content = {media_type: {"schema": schema} for media_type in media_types or ("application/json",)}
+    return {"requestBody": {"required": required, "content": content}}
+
+
+def takes_many(model: type[BaseModel], longest: int) -> dict[str, Any]:
+    """The `openapi_extra` of a route that takes documents as a list or line by line."""
+    one = {"$ref": _REFERENCE.format(model=model.__name__)}
+    content = {
+        "application/json": {"schema": {"type": "array", "items": one, "maxItems": longest}},
+        "application/x-ndjson": {"schema": one},
+    }
+    return {"requestBody": {"required": True, "content": content}}
+
+
+def describe(app: FastAPI) -> dict[str, Any]:
+    """The finished document, made once."""
+    if app.openapi_schema is None:
+        document = get_openapi(
+            title="hourhand",
+            version=__version__,
+            openapi_version="3.1.0",
+            summary="A distributed job scheduler.",
+            description="Everything is under /api/v1, and the same under /v1. Times are RFC 3339 in UTC.",
+            routes=app.routes,
+        )
+        _, shapes = models_json_schema(
+            [(model, "validation") for model in _DOCUMENTS], ref_template=_REFERENCE
+        )
+        document.setdefault("components", {}).setdefault("schemas", {}).update(shapes["$defs"])
+        app.openapi_schema = document
+    return app.openapi_schema

@@ -1,0 +1,138 @@
+"""What routes read of a request beside its document: bodies, ids, versions, times and known parameters."""
+
+import re
+from typing import Annotated
+
+from fastapi import Query
+from starlette.requests import Request
+
+from hourhand.core.fault import Fault
+from hourhand.core.identity import RunKey, parse_job_id, parse_run_id
+from hourhand.core.instant import parse_instant
+from hourhand.errors import Invalid, NotFound
+from hourhand.web.faults import pointer_to, refusal, unknown_field
+from hourhand.web.json_text import read_object
+from hourhand.web.refusals import UnsupportedContent
+
+JSON = "application/json"
+NDJSON = ("application/x-ndjson", "application/ndjson", "application/jsonl")
+_BARE_PLUS = re.compile(r"(?<=\d) (?=\d\d:\d\d$)")  # a plus sign that nobody escaped
+_ENTITY_TAG = re.compile(r'(?:W/)?"(\d{1,18})"')
+
+DryRun = Annotated[
+    bool, Query(description="Validate and say what would be; change nothing.", examples=[False])
+]
+Limit = Annotated[int, Query(ge=1, le=1000, description="How many at most.", examples=[50])]
+CursorText = Annotated[str | None, Query(description="Where to go on: `next_cursor` of the page before.")]
+
+
+async def json_body(request: Request) -> bytes:
+    """The body of a request that takes JSON."""
+    check_json(request)
+    return await request.body()
+
+
+def check_json(request: Request) -> None:
+    """Refuse a body that says it is something else."""
+    kind = content_type(request)
+    if kind and kind != JSON and not (kind.startswith("application/") and kind.endswith("+json")):
+        raise UnsupportedContent(f"expected Content-Type: {JSON}, got {kind[:80]}")
+
+
+async def empty_body(request: Request) -> None:
+    """Refuse a body that says something where there is nothing to say."""
+    body = (await json_body(request)).strip()
+    if body in (b"", b"null"):
+        return
+    names = read_object(body, "an empty body")
+    if names:
+        raise refusal([unknown_field(pointer_to([name]), name, ()) for name in names])
+
+
+def content_type(request: Request) -> str:
+    """The media type of the body, without parameters."""
+    return request.headers.get("content-type", "").partition(";")[0].strip().lower()
+
+
+async def known_parameters(request: Request) -> None:
+    """Refuse query parameters that a route does not have."""
+    if not request.scope["query_string"]:
+        return
+    route = request.scope["route"]
+    known = {field.alias for field in route.dependant.query_params}
+    faults = [
+        unknown_field(f"?{name}", name, known, "a query parameter of this route")
+        for name in request.query_params
+        if name not in known
+    ]
+    if faults:
+        raise _unknown_parameters(faults, known)
+
+
+def job_id_in(text: str) -> int:
+    """The job id in a path; what is none does not exist."""
+    try:
+        return parse_job_id(text)
+    except ValueError as error:
+        raise NotFound(str(error)) from None
+
+
+def job_filter_in(text: str | None) -> int | None:
+    """A job id given as query parameter."""
+    if text is None:
+        return None
+    try:
+        return parse_job_id(text)
+    except ValueError as error:
+        fault = Fault(pointer="?job_id", expected="a job id", got=repr(text[:60]))
+        raise Invalid(str(error), [fault]) from None
+
+
+def run_key_in(text: str) -> RunKey:
+    """The run id in a path; what is none does not exist."""
+    try:
+        return parse_run_id(text)
+    except ValueError as error:
+        raise NotFound(str(error)) from None
+
+
+def instant_in(text: str | None, name: str) -> int | None:
+    """A time given as query parameter."""
+    if text is None:
+        return None
+    try:
+        return parse_instant(_BARE_PLUS.sub("+", text))
+    except ValueError as error:
+        expected = "an RFC 3339 time with its offset, such as 2026-11-16T08:00:00Z"
+        raise Invalid(
+            str(error), [Fault(pointer=f"?{name}", expected=expected, got=repr(text[:60]))]
+        ) from None
+
+
+def api_prefix(request: Request) -> str:
+    """The prefix that a request came under, for addresses in its answer."""
+    path: str = request.scope["path"]
+    return path[: path.index("/v1") + 3]
+
+
+def expected_version(request: Request) -> int | None:
+    """The version that If-Match asks for; None when it does not ask or takes any."""
+    text = request.headers.get("if-match")
+    if text is None or text.strip() == "*":
+        return None
+    found = _ENTITY_TAG.fullmatch(text.strip())
+    if found is None:
+        fault = Fault(pointer="", expected='If-Match: the ETag of the job, such as "3"', got=repr(text[:60]))
+        raise Invalid('If-Match: expected the ETag of the job, such as "3"', [fault])
+    return int(found[1])
+
+
+def prefers_representation(request: Request) -> bool:
+    """Whether the client wants the whole job back (RFC 7240)."""
+    return "return=representation" in request.headers.get("prefer", "").replace(" ", "").lower()
+
+
+def _unknown_parameters(faults: list[Fault], known: set[str]) -> Invalid:
+    allowed = ", ".join(sorted(known)) or "none"
+    named = ", ".join(fault.pointer.removeprefix("?")[:60] for fault in faults)
+    return Invalid(f"no such query parameter: {named}; allowed: {allowed}", faults)

@@ -1,0 +1,194 @@
+"""Many jobs in one request: a JSON list, or lines of JSON that are stored while they come in.
+
+Each document stands for itself: one that is wrong gets its own problem and harms no other. Reading gives
+way to other work every few documents, so that a large import does not make due runs wait.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from typing import Any
+
+import msgspec
+from fastapi import APIRouter, Depends, Request
+from starlette.responses import Response
+
+from hourhand.core.fault import Fault
+from hourhand.core.identity import format_job_id
+from hourhand.core.model import Job
+from hourhand.errors import HourhandError, TooLarge
+from hourhand.services.jobs import MAX_BULK, NewJob
+from hourhand.web.answers import json_answer
+from hourhand.web.context import Tenant, Web, WebContext
+from hourhand.web.documents import parse_document
+from hourhand.web.faults import refusal
+from hourhand.web.guards import DOCUMENT_SLACK_BYTES, LIST_BYTES
+from hourhand.web.json_text import json_kind, read_json
+from hourhand.web.openapi import problems, takes_many
+from hourhand.web.problems import REQUEST_ID, problem_of
+from hourhand.web.requests import NDJSON, DryRun, check_json, content_type, known_parameters
+from hourhand.web.schema import JobDocument
+from hourhand.web.shapes import BulkAnswer
+
+router = APIRouter(tags=["jobs"], dependencies=[Depends(known_parameters)])
+
+MAX_LINES = 100_000
+_BATCH_BYTES = 8 * 1024 * 1024
+_BREATH = 100  # documents read before other work gets its turn
+_LIST_DECODER = msgspec.json.Decoder(list[msgspec.Raw])
+
+
+@router.post(
+    "/jobs/bulk",
+    summary="Create many jobs",
+    response_model=BulkAnswer,
+    responses=problems(body=True),
+    openapi_extra=takes_many(JobDocument, MAX_BULK),
+)
+async def create_jobs(request: Request, web: Web, tenant: Tenant, dry_run: DryRun = False) -> Response:
+    """A JSON list of up to 1,000 documents, or up to 100,000 lines of JSON (application/x-ndjson).
+
+    Answers 200 with the fate of each. Lines are stored in batches as they come: those of a batch that was
+    answered for are durable even if the request breaks off later.
+    """
+    import_ = _Import(web, tenant, dry_run, request.scope.get(REQUEST_ID))
+    if content_type(request) in NDJSON:
+        await _take_lines(request, import_)
+    else:
+        for document in _listed(await _list_body(request)):
+            await import_.take(document)
+    await import_.store()
+    return json_answer(import_.answer())
+
+
+class _Import:
+    """Collects documents into batches, stores these, and remembers what became of each."""
+
+    def __init__(self, web: WebContext, tenant: str, dry_run: bool, request_id: str | None) -> None:
+        self._web = web
+        self._tenant = tenant
+        self._dry_run = dry_run
+        self._request_id = request_id
+        self._results: list[dict[str, Any]] = []
+        self._batch: list[tuple[int, NewJob]] = []
+        self._batch_bytes = 0
+        self._created = 0
+
+    @property
+    def longest_line(self) -> int:
+        """How many bytes one document may have."""
+        return self._web.settings.documents.payload_bytes + DOCUMENT_SLACK_BYTES
+
+    @property
+    def taken(self) -> int:
+        """How many documents have come so far."""
+        return len(self._results)
+
+    async def take(self, document: bytes) -> None:
+        """Read one document; store a batch when it is full."""
+        index = len(self._results)
+        self._results.append({"index": index})
+        try:
+            rules = self._web.settings.documents
+            self._batch.append((index, parse_document(document, self._web.clock.now(), rules=rules)))
+        except HourhandError as error:
+            self._fail(index, error)
+        self._batch_bytes += len(document)
+        if len(self._batch) >= MAX_BULK or self._batch_bytes >= _BATCH_BYTES:
+            await self.store()
+        elif index % _BREATH == _BREATH - 1:
+            await asyncio.sleep(0)
+
+    async def store(self) -> None:
+        """Store what was collected."""
+        batch, self._batch, self._batch_bytes = self._batch, [], 0
+        if not batch:
+            return
+        news = [new for _, new in batch]
+        answers = await self._stored(news)
+        for (index, _), answer in zip(batch, answers, strict=True):
+            if isinstance(answer, HourhandError):
+                self._fail(index, answer)
+            else:
+                self._created += 1
+                job_id = format_job_id(answer.id) if answer.id else None
+                self._results[index] |= {"status": 201, "job_id": job_id}
+
+    def refuse(self, error: HourhandError) -> None:
+        """Record a document that was not read at all."""
+        self._results.append({"index": len(self._results)})
+        self._fail(len(self._results) - 1, error)
+
+    def answer(self) -> dict[str, Any]:
+        """What became of all of them."""
+        failed = len(self._results) - self._created
+        body: dict[str, Any] = {"created": self._created, "failed": failed, "results": self._results}
+        return {**body, "dry_run": True} if self._dry_run else body
+
+    async def _stored(self, news: Sequence[NewJob]) -> Sequence[Job | HourhandError]:
+        try:
+            return await self._web.jobs.create_many(self._tenant, news, dry_run=self._dry_run)
+        except HourhandError as error:
+            if not self._created:
+                raise
+            return [error] * len(news)  # earlier batches are durable, so the answer must say which
+
+    def _fail(self, index: int, error: HourhandError) -> None:
+        self._results[index] |= {"status": error.status, "error": problem_of(error, self._request_id)}
+
+
+async def _list_body(request: Request) -> bytes:
+    """The body of a list, which has to be held whole and so may be shorter than a stream of lines."""
+    announced = request.headers.get("content-length", "")
+    if announced.isdigit() and int(announced) > LIST_BYTES:
+        raise _list_too_large()
+    parts, size_bytes = [], 0
+    check_json(request)
+    async for chunk in request.stream():
+        parts.append(chunk)
+        size_bytes += len(chunk)
+        if size_bytes > LIST_BYTES:
+            raise _list_too_large()
+    return b"".join(parts)
+
+
+def _list_too_large() -> TooLarge:
+    return TooLarge(f"the list is larger than {LIST_BYTES:,} bytes; send lines of JSON as {NDJSON[0]}")
+
+
+def _listed(body: bytes) -> list[bytes]:
+    try:
+        documents = _LIST_DECODER.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        value = read_json(body) if body.strip() else None  # raises what is wrong with the JSON itself
+        raise refusal([Fault(pointer="", expected="a list of job documents", got=json_kind(value))]) from None
+    if not 1 <= len(documents) <= MAX_BULK:
+        expected = f"1 to {MAX_BULK:,} documents, or lines of JSON as {NDJSON[0]}"
+        raise refusal([Fault(pointer="", expected=expected, got=f"{len(documents):,}")])
+    return [bytes(document) for document in documents]
+
+
+async def _take_lines(request: Request, import_: _Import) -> None:
+    longest = import_.longest_line
+    async for line in _lines(request, longest):
+        if import_.taken == MAX_LINES:
+            import_.refuse(TooLarge(f"at most {MAX_LINES:,} lines in one request; send the rest in another"))
+            return
+        if line is None:
+            import_.refuse(TooLarge(f"a line is longer than {longest:,} bytes; what follows was not read"))
+            return
+        await import_.take(line)
+
+
+async def _lines(request: Request, longest_bytes: int) -> AsyncIterator[bytes | None]:
+    """Lines that are not empty, as they come in; None for one that is too long."""
+    rest = b""
+    async for chunk in request.stream():
+        *lines, rest = (rest + chunk).split(b"\n")
+        for line in lines:
+            if line.strip():
+                yield line
+        if len(rest) > longest_bytes:
+            yield None
+            return
+    if rest.strip():
+        yield rest

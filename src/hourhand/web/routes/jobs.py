@@ -1,0 +1,207 @@
+"""Jobs as things: create, list, read, change, replace, delete."""
+
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Depends, Path, Query, Request
+from starlette.responses import Response
+
+from hourhand.core.identity import format_job_id
+from hourhand.core.instant import format_instant
+from hourhand.core.model import Job, JobState
+from hourhand.ports.store import Changed, JobQuery
+from hourhand.services.jobs import NewJob
+from hourhand.web.answers import entity_tag, instant, job_answer, json_answer
+from hourhand.web.context import Tenant, Web, WebContext
+from hourhand.web.cursors import page, read_cursor, write_cursor
+from hourhand.web.documents import parse_document
+from hourhand.web.openapi import problems, takes
+from hourhand.web.patches import patched, read_patch
+from hourhand.web.requests import (
+    CursorText,
+    DryRun,
+    Limit,
+    expected_version,
+    job_id_in,
+    json_body,
+    known_parameters,
+    prefers_representation,
+)
+from hourhand.web.schema import JobDocument
+from hourhand.web.shapes import Created, Deleted, JobAnswer, JobList
+
+router = APIRouter(tags=["jobs"], dependencies=[Depends(known_parameters)])
+
+JobIdText = Annotated[str, Path(description="The job's id.", examples=["J-0d3x8m2k7q1vt"])]
+KeyText = Annotated[str, Path(description="The job's key; may contain slashes.", examples=["billing/daily"])]
+
+
+@router.post(
+    "/jobs",
+    status_code=201,
+    summary="Create a job",
+    response_model=Created,
+    responses=problems(409, 429, body=True),
+    openapi_extra=takes(JobDocument),
+)
+async def create_job(request: Request, web: Web, tenant: Tenant, dry_run: DryRun = False) -> Response:
+    """Answers `{job_id, next_fire_time}`; the whole job with `Prefer: return=representation`."""
+    body = await json_body(request)
+    new = parse_document(body, web.clock.now(), rules=web.settings.documents)
+    job = await web.jobs.create(tenant, new, dry_run=dry_run)
+    next_at = web.jobs.next_at(job)
+    if prefers_representation(request):
+        answer = job_answer(job, next_at)
+    else:
+        answer = {"job_id": format_job_id(job.id) if job.id else None, "next_fire_time": instant(next_at)}
+    if dry_run:
+        return json_answer({**answer, "dry_run": True})
+    location = f"{request.url.path}/{format_job_id(job.id)}"
+    return json_answer(answer, 201, {"Location": location, **entity_tag(job)})
+
+
+@router.get("/jobs", summary="List jobs, newest first", response_model=JobList, responses=problems())
+async def list_jobs(
+    request: Request,
+    web: Web,
+    tenant: Tenant,
+    state: Annotated[JobState | None, Query(description="Only jobs in this state.")] = None,
+    tag: Annotated[str | None, Query(max_length=200, description="Only jobs with this tag.")] = None,
+    name: Annotated[str | None, Query(max_length=200, description="Only names that begin so.")] = None,
+    failing: Annotated[
+        bool, Query(description="Only jobs with something in dead letters or retrying.")
+    ] = False,
+    sort: Annotated[Literal["-created_at"], Query(description="The order; there is one.")] = "-created_at",
+    limit: Limit = 50,
+    cursor: CursorText = None,
+) -> Response:
+    """A page may hold fewer than `limit` jobs although there are more: go on while `next_cursor` is there."""
+    place = read_cursor(cursor, "jobs")
+    query = JobQuery(
+        state=state,
+        tag=tag,
+        name_prefix=name or None,
+        failing=failing,
+        before_id=place[0] if place else None,
+        limit=limit,
+    )
+    found = await web.jobs.page(tenant, query)
+    onward = None if found.next_before_id is None else write_cursor("jobs", found.next_before_id)
+    body, headers = page(request, [job_answer(job, web.jobs.next_at(job)) for job in found.jobs], onward)
+    return json_answer(body, headers=headers)
+
+
+@router.get(
+    "/jobs/resolve",
+    summary="Find one job by id, key or name",
+    response_model=JobAnswer,
+    responses=problems(404, 409),
+)
+async def resolve_job(
+    web: Web,
+    tenant: Tenant,
+    ref: Annotated[str, Query(min_length=1, max_length=300, description="An id, a key or a name.")],
+) -> Response:
+    """404 when nothing has it, 409 when several jobs have the name."""
+    return _job(web, await web.jobs.resolve(tenant, ref))
+
+
+@router.put(
+    "/jobs/by-key/{key:path}",
+    summary="Create or replace the job with a key",
+    response_model=JobAnswer,
+    responses={201: {"model": JobAnswer, "description": "It was created."}, **problems(409, 412, body=True)},
+    openapi_extra=takes(JobDocument),
+)
+async def upsert_job(
+    request: Request, web: Web, tenant: Tenant, key: KeyText, dry_run: DryRun = False
+) -> Response:
+    """A document that changes nothing makes no version. Never un-pauses: that is for people to decide."""
+    body = await json_body(request)
+
+    def change(job: Job | None, now_at: int) -> NewJob:
+        new = parse_document(body, now_at, rules=web.settings.documents, replaces=job, key=key)
+        return new if job is None else _still_paused(new, job)
+
+    changed, created = await web.jobs.upsert(tenant, key, change, expected_version(request), dry_run=dry_run)
+    status = 201 if created and not dry_run else 200
+    return changed_answer(web, changed, dry_run, status)
+
+
+@router.get("/jobs/{job_id}", summary="Read a job", response_model=JobAnswer, responses=problems(404))
+async def read_job(web: Web, tenant: Tenant, job_id: JobIdText) -> Response:
+    """The ETag is the version; give it back as If-Match to change only what you have seen."""
+    return _job(web, await web.jobs.get(tenant, job_id_in(job_id)))
+
+
+@router.patch(
+    "/jobs/{job_id}",
+    summary="Change fields of a job",
+    response_model=JobAnswer,
+    responses=problems(404, 409, 412, body=True),
+    openapi_extra=takes(JobDocument, "application/merge-patch+json", "application/json"),
+)
+async def patch_job(
+    request: Request, web: Web, tenant: Tenant, job_id: JobIdText, dry_run: DryRun = False
+) -> Response:
+    """A merge patch: what it does not name stays, null resets to the default, another schedule replaces the present one."""
+    patch = read_patch(await json_body(request))
+
+    def change(job: Job, now_at: int) -> NewJob:
+        return patched(job, patch, now_at, rules=web.settings.documents)
+
+    version = expected_version(request)
+    changed = await web.jobs.update(tenant, job_id_in(job_id), change, version, dry_run=dry_run)
+    return changed_answer(web, changed, dry_run)
+
+
+@router.put(
+    "/jobs/{job_id}",
+    summary="Replace a job",
+    response_model=JobAnswer,
+    responses=problems(404, 409, 412, body=True),
+    openapi_extra=takes(JobDocument),
+)
+async def replace_job(
+    request: Request, web: Web, tenant: Tenant, job_id: JobIdText, dry_run: DryRun = False
+) -> Response:
+    """What the document leaves out has its default, but a paused job stays paused unless `paused` is named."""
+    body = await json_body(request)
+
+    def change(job: Job, now_at: int) -> NewJob:
+        return parse_document(body, now_at, rules=web.settings.documents, replaces=job)
+
+    version = expected_version(request)
+    changed = await web.jobs.update(tenant, job_id_in(job_id), change, version, dry_run=dry_run)
+    return changed_answer(web, changed, dry_run)
+
+
+@router.delete("/jobs/{job_id}", summary="Delete a job", response_model=Deleted, responses=problems(404))
+async def delete_job(
+    web: Web,
+    tenant: Tenant,
+    job_id: JobIdText,
+    cancel_running: Annotated[bool, Query(description="Cancel what runs; else it finishes.")] = False,
+    dry_run: DryRun = False,
+) -> Response:
+    """Its coming runs are dropped; its versions and history stay."""
+    await web.jobs.delete(tenant, job_id_in(job_id), cancel_running=cancel_running, dry_run=dry_run)
+    return json_answer({"deleted": True, "dry_run": True} if dry_run else {"deleted": True})
+
+
+def changed_answer(web: WebContext, changed: Changed, dry_run: bool, status: int = 200) -> Response:
+    """A job after a change, and from when on the change holds."""
+    answer: dict[str, Any] = job_answer(changed.job, web.jobs.next_at(changed.job))
+    answer["effective_from"] = format_instant(changed.effective_from)
+    if dry_run:
+        return json_answer({**answer, "dry_run": True})
+    return json_answer(answer, status, entity_tag(changed.job))
+
+
+def _job(web: WebContext, job: Job) -> Response:
+    return json_answer(job_answer(job, web.jobs.next_at(job)), headers=entity_tag(job))
+
+
+def _still_paused(new: NewJob, job: Job) -> NewJob:
+    if job.state is not JobState.PAUSED or new.paused:
+        return new
+    return NewJob(spec=new.spec, paused=True, note=job.note)

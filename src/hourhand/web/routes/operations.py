@@ -1,0 +1,82 @@
+"""The process itself: nodes, health, readiness, metrics, and a first page that says what this is."""
+
+from fastapi import APIRouter, Depends, Request
+from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
+from starlette.responses import HTMLResponse, Response
+
+from hourhand import __version__
+from hourhand.errors import HourhandError
+from hourhand.web.answers import json_answer, node_answer
+from hourhand.web.context import Tenant, Web
+from hourhand.web.openapi import describe, problems
+from hourhand.web.requests import known_parameters
+from hourhand.web.shapes import Health, NodeList, Readiness
+
+router = APIRouter(tags=["operations"], dependencies=[Depends(known_parameters)])
+process_router = APIRouter(tags=["operations"])
+
+_PAGE = """<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><title>hourhand</title></head>
+<body><h1>hourhand</h1>
+<p>A job scheduler. The API is under <code>/api/v1</code>; it is described by
+<a href="/openapi.json">/openapi.json</a>. Is it up? <a href="/healthz">/healthz</a></p>
+</body></html>
+"""
+_PAGE_HEADERS = {
+    "Content-Security-Policy": "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    "Referrer-Policy": "no-referrer",
+}
+
+
+@router.get("/nodes", summary="The processes of the cluster", response_model=NodeList, responses=problems())
+async def list_nodes(web: Web, tenant: Tenant) -> Response:
+    """Those whose lease has run out are shown until they are forgotten."""
+    now_at = await web.store.now()
+    return json_answer({"data": [node_answer(node, now_at) for node in await web.store.nodes()]})
+
+
+@process_router.get("/healthz", summary="The process is up", response_model=Health, responses=problems())
+async def health() -> Response:
+    """Says nothing about the store; see /readyz."""
+    return json_answer({"status": "ok", "version": __version__})
+
+
+@process_router.get(
+    "/readyz",
+    summary="The process can do its work",
+    response_model=Readiness,
+    responses={**problems(), 503: {"model": Readiness, "description": "Some part does not work."}},
+)
+async def readiness(web: Web) -> Response:
+    """Asks the store for a write, and each part how it is."""
+    parts = {name: wrong or "ok" for name, wrong in web.parts().items()}
+    try:
+        await web.store.ping()
+        parts["store"] = "ok"
+    except HourhandError as error:
+        parts["store"] = error.message
+    ready = all(state == "ok" for state in parts.values())
+    return json_answer({"status": "ready" if ready else "not ready", "parts": parts}, 200 if ready else 503)
+
+
+@process_router.get(
+    "/metrics",
+    summary="Metrics in Prometheus' text format",
+    response_class=Response,
+    responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}}, **problems()},
+)
+async def metrics(web: Web) -> Response:
+    """Sizes, lags, fires, and requests by route."""
+    return Response(generate_latest(web.registry), media_type=CONTENT_TYPE_LATEST)
+
+
+@process_router.get("/openapi.json", include_in_schema=False, summary="This API's description")
+async def openapi(request: Request) -> Response:
+    """OpenAPI 3.1."""
+    return json_answer(describe(request.app))
+
+
+@process_router.get("/", include_in_schema=False, summary="What this is", response_class=HTMLResponse)
+async def first_page() -> Response:
+    """A page without scripts."""
+    return HTMLResponse(_PAGE, headers=_PAGE_HEADERS)

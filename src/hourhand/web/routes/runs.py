@@ -1,0 +1,102 @@
+"""Runs across jobs: list, read, cancel."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Path, Query, Request
+from starlette.responses import Response
+
+from hourhand.core.fault import Fault
+from hourhand.core.instant import HOUR_US, SECOND_US
+from hourhand.core.lifecycle import FINAL, State
+from hourhand.errors import Conflict, Invalid
+from hourhand.ports.store import RunQuery
+from hourhand.web.answers import json_answer, run_answer
+from hourhand.web.context import Tenant, Web
+from hourhand.web.cursors import page, read_cursor, write_cursor
+from hourhand.web.openapi import problems
+from hourhand.web.requests import (
+    CursorText,
+    DryRun,
+    Limit,
+    empty_body,
+    instant_in,
+    job_filter_in,
+    known_parameters,
+    run_key_in,
+)
+from hourhand.web.shapes import RunAnswer, RunList
+
+router = APIRouter(tags=["runs"], dependencies=[Depends(known_parameters)])
+
+RunIdText = Annotated[str, Path(description="The run's id.", examples=["J-0d3x8m2k7q1vt@20261116T080000Z"])]
+
+
+@router.get("/runs", summary="Runs across jobs, newest first", response_model=RunList, responses=problems())
+async def list_runs(
+    request: Request,
+    web: Web,
+    tenant: Tenant,
+    state: Annotated[list[State] | None, Query(description="Only these; may be repeated.")] = None,
+    job_id: Annotated[str | None, Query(description="Only of this job.")] = None,
+    from_: Annotated[
+        str | None, Query(alias="from", description="Finished at or after; an hour before `to` unless given.")
+    ] = None,
+    to: Annotated[str | None, Query(description="Finished at or before; now unless given.")] = None,
+    limit: Limit = 50,
+    cursor: CursorText = None,
+) -> Response:
+    """Finished runs in a window of time; with state RUNNING, RETRYING or PENDING those that hold a slot now."""
+    place = read_cursor(cursor, "runs", numbers=3)
+    if place is None:
+        given_to = instant_in(to, "to")
+        to_at = web.clock.now() + SECOND_US if given_to is None else given_to
+        given_from = instant_in(from_, "from")
+        from_at = to_at - HOUR_US if given_from is None else given_from
+    else:
+        from_at, to_at, _ = place  # the window of the first page holds for all
+    if from_at > to_at:
+        raise Invalid(
+            "from: expected a time before to", [Fault(pointer="?from", expected="a time before to")]
+        )
+    query = RunQuery(
+        from_at=from_at,
+        to_at=to_at,
+        job_id=job_filter_in(job_id),
+        states=tuple(state or ()),
+        before=place[2] if place else None,
+        limit=limit,
+    )
+    found = await web.runs.page(tenant, query)
+    onward = None if found.next_before is None else write_cursor("runs", from_at, to_at, found.next_before)
+    body, headers = page(request, [run_answer(run) for run in found.runs], onward)
+    return json_answer(body, headers=headers)
+
+
+@router.get("/runs/{run_id}", summary="Read a run", response_model=RunAnswer, responses=problems(404))
+async def read_run(web: Web, tenant: Tenant, run_id: RunIdText) -> Response:
+    """Wherever it is: planned, waiting, running, finished or among the dead letters."""
+    return json_answer(run_answer(await web.runs.get(tenant, run_key_in(run_id))))
+
+
+@router.post(
+    "/runs/{run_id}/cancel",
+    summary="Cancel a run",
+    response_model=RunAnswer,
+    responses={
+        202: {"model": RunAnswer, "description": "Its worker was asked and will confirm."},
+        **problems(404, 409, body=True),
+    },
+)
+async def cancel_run(
+    request: Request, web: Web, tenant: Tenant, run_id: RunIdText, dry_run: DryRun = False
+) -> Response:
+    """200 when it is cancelled, 202 when its worker was asked to, 409 when it had ended."""
+    await empty_body(request)
+    key = run_key_in(run_id)
+    if dry_run:
+        run = await web.runs.get(tenant, key)
+        if run.state in FINAL:
+            raise Conflict(f"the run has already ended as {run.state}")
+        return json_answer({**run_answer(run), "dry_run": True})
+    run = await web.runs.cancel(tenant, key)
+    return json_answer(run_answer(run), 200 if run.state in FINAL else 202)

@@ -1,0 +1,353 @@
+"""The shape of answers, as OpenAPI shows them. Answers are built in `answers`; a test holds the two together."""
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from hourhand.web.problems import Problem
+
+_CONFIG = ConfigDict(extra="forbid", strict=True)
+_TIME = "2026-11-16T08:00:00Z"
+_JOB = "J-0d3x8m2k7q1vt"
+_RUN = f"{_JOB}@20261116T080000Z"
+
+StateWord = Literal["PENDING", "RUNNING", "RETRYING", "SUCCEEDED", "FAILED", "SKIPPED", "CANCELLED"]
+
+
+def _is(description: str, example: Any) -> Any:
+    return Field(description=description, examples=[example])
+
+
+def _may_be(description: str, example: Any) -> Any:
+    """A field that only some answers have."""
+    return Field(default=None, description=description, examples=[example])
+
+
+class Created(BaseModel):
+    """A job was created."""
+
+    model_config = _CONFIG
+
+    job_id: str | None = _is("The id it was given; null in a dry run.", _JOB)
+    next_fire_time: str | None = _is("When it fires first; null if it is paused.", _TIME)
+    dry_run: bool | None = _may_be("True where nothing was written.", True)
+
+
+class JobAnswer(BaseModel):
+    """A job: its document, and what only answers carry."""
+
+    model_config = _CONFIG
+
+    job_id: str | None = _is("Its id; null in a dry run of creating it.", _JOB)
+    name: str = _is("A label.", "daily-report")
+    key: str | None = _is("A name of your own, unique.", "billing/daily")
+    shard_key: str | None = _is("Jobs with the same one stay together.", None)
+    tags: list[str] = _is("Words to find it by.", ["billing"])
+    cron: str | None = _may_be("A cron expression.", "0 9 * * *")
+    tz: str | None = _may_be("The zone that it is read in.", "Europe/Berlin")
+    dst: dict[str, str] | None = _may_be("What DST does to it.", {"gap": "after", "fold": "auto"})
+    every: str | None = _may_be("Or the time between two runs.", "15m")
+    phase: str | None = _may_be("An instant that `every` counts from.", _TIME)
+    at: str | None = _may_be("Or the one time.", _TIME)
+    starts_at: str | None = _is("No run before it.", None)
+    ends_at: str | None = _is("No run after it.", None)
+    max_runs: int | None = _is("How many runs there will be.", None)
+    target: dict[str, Any] = _is("What is run.", {"type": "http", "url": "https://example.com/hooks/daily"})
+    payload: Any = _is("What the target gets.", {"region": "eu"})
+    priority: str = _is("HIGH, MEDIUM or LOW.", "MEDIUM")
+    durability: str = _is("critical or fire_and_forget.", "critical")
+    pool: str = _is("The workers that run it.", "default")
+    timeout: str = _is("Of one attempt.", "5m")
+    delivery: str = _is("at_least_once or at_most_once.", "at_least_once")
+    retry: dict[str, Any] = _is("Retries.", {"max": 3, "first": "1s", "factor": 2, "max_delay": "10m"})
+    concurrency: int | str = _is('How many runs at once, or "unlimited".', 1)
+    overlap: str = _is("What a run does when all slots are taken.", "queue_one")
+    misfire: dict[str, Any] = _is("Missed times.", {"policy": "run_once", "grace": "1m", "limit": 100})
+    jitter: str = _is("Spreads the start.", "0s")
+    paused: bool = _is("Whether it is paused.", False)
+    note: str | None = _is("Why it is paused.", None)
+    state: Literal["active", "paused", "completed"] = _is("Whether it makes runs.", "active")
+    version: int = _is("Grows with each change; its ETag.", 1)
+    paused_until: str | None = _is("When a pause ends by itself.", None)
+    created_at: str = _is("When it was created.", _TIME)
+    updated_at: str = _is("When it was changed last.", _TIME)
+    next_fire_time: str | None = _is("When it fires next.", _TIME)
+    schedule_in_words: str = _is("The schedule in words.", "at 09:00 every day, Europe/Berlin")
+    effective_from: str | None = _may_be("From when on a change holds.", _TIME)
+    dry_run: bool | None = _may_be("True where nothing was written.", True)
+
+
+class JobList(BaseModel):
+    """A page of jobs, newest first."""
+
+    model_config = _CONFIG
+
+    data: list[JobAnswer] = _is("The jobs.", [])
+    next_cursor: str | None = _is("Where the next page begins; null on the last.", None)
+
+
+class StatusAnswer(BaseModel):
+    """What a job is up to."""
+
+    model_config = _CONFIG
+
+    job_id: str = _is("The job.", _JOB)
+    status: StateWord = _is("Of the newest run that is due and neither skipped nor cancelled.", "SUCCEEDED")
+    last_run: str | None = _is("The nominal time of that run; null before the first.", _TIME)
+    next_run: str | None = _is("The next nominal time.", _TIME)
+    retry_count: int = _is("Failed attempts of that run.", 0)
+    state: Literal["active", "paused", "completed"] = _is("Whether it makes runs.", "active")
+
+
+class Deleted(BaseModel):
+    """A job is gone."""
+
+    model_config = _CONFIG
+
+    deleted: bool = _is("True.", True)
+    dry_run: bool | None = _may_be("True where nothing was written.", True)
+
+
+class Started(BaseModel):
+    """A run beside the schedule."""
+
+    model_config = _CONFIG
+
+    run_id: str | None = _is("The run; null in a dry run.", _RUN)
+    dry_run: bool | None = _may_be("True where nothing was written.", True)
+
+
+class AttemptAnswer(BaseModel):
+    """One try of a run, or its end without one."""
+
+    model_config = _CONFIG
+
+    attempt: int = _is("Its number; grows with every claim.", 1)
+    status: StateWord = _is("What it led to.", "SUCCEEDED")
+    due_at: str = _is("When it was due.", _TIME)
+    started_at: str | None = _is("When it began; null if it never did.", _TIME)
+    finished_at: str = _is("When it ended.", _TIME)
+    duration_ms: int | None = _is("How long it took.", 12)
+    worker: str | None = _is("Who did it.", "worker-1")
+    version: int = _is("Of the job.", 1)
+    response: Any = _is("What the target answered.", {"status": 200})
+    error: str | None = _is("What went wrong.", None)
+    reason: str | None = _is("Why it was skipped or cancelled.", None)
+    detail: dict[str, Any] | None = _is("What else was kept.", None)
+
+
+class RunAnswer(BaseModel):
+    """A run, wherever it is in its life."""
+
+    model_config = _CONFIG
+
+    run_id: str = _is("Its id, and the idempotency key given to targets.", _RUN)
+    job_id: str = _is("Its job.", _JOB)
+    status: StateWord = _is("Where it is.", "SUCCEEDED")
+    scheduled_at: str = _is("Its nominal time.", _TIME)
+    due_at: str = _is("When it may start, or is tried again.", _TIME)
+    started_at: str | None = _is("When its first attempt began.", _TIME)
+    finished_at: str | None = _is("When it ended.", _TIME)
+    lag_ms: int | None = _is("How late its first attempt began.", 3)
+    attempts: list[AttemptAnswer] = _is("All tries, oldest first.", [])
+    response: Any = _is("Of the last attempt.", {"status": 200})
+    error: str | None = _is("Of the last attempt.", None)
+    reason: str | None = _is("Why it was skipped or cancelled.", None)
+    trigger: str = _is("Why it exists.", "scheduled")
+    worker: str | None = _is("Who has it, or had it last.", "worker-1")
+    version: int | None = _is("Of the job; null before it is taken.", 1)
+    retry_count: int = _is("Failed attempts since it was last requeued.", 0)
+    waits_for_slot: bool = _is("Whether it waits for another run of its job to end.", False)
+    cancel_asked: bool = _is("Whether somebody wants it cancelled.", False)
+    dry_run: bool | None = _may_be("True where nothing was written.", True)
+
+
+class RunList(BaseModel):
+    """A page of runs, newest first."""
+
+    model_config = _CONFIG
+
+    data: list[RunAnswer] = _is("The runs.", [])
+    next_cursor: str | None = _is("Where the next page begins; null on the last.", None)
+
+
+class TimeAnswer(BaseModel):
+    """A time that fires, or one that DST keeps from firing."""
+
+    model_config = _CONFIG
+
+    at: str = _is("In UTC.", _TIME)
+    local: str = _is("In the schedule's zone, with its offset.", "2026-11-16T09:00:00+01:00")
+    fires: bool = _is("False for a time that DST drops.", True)
+    note: str | None = _is("What DST does to it.", None)
+
+
+class NextTimes(BaseModel):
+    """The coming times of a job."""
+
+    model_config = _CONFIG
+
+    job_id: str = _is("The job.", _JOB)
+    schedule_in_words: str = _is("The schedule in words.", "at 09:00 every day, Europe/Berlin")
+    data: list[TimeAnswer] = _is("The times.", [])
+
+
+class ZoneChangeAnswer(BaseModel):
+    """A change of a zone's offset."""
+
+    model_config = _CONFIG
+
+    at: str = _is("When.", "2027-03-28T01:00:00Z")
+    old_offset_s: int = _is("Seconds east of UTC before.", 3600)
+    new_offset_s: int = _is("And after.", 7200)
+
+
+class Preview(BaseModel):
+    """What a schedule means."""
+
+    model_config = _CONFIG
+
+    schedule_in_words: str = _is("In words.", "at 09:00 on Monday to Friday, Europe/Berlin")
+    tz: str = _is("The zone that it is read in.", "Europe/Berlin")
+    data: list[TimeAnswer] = _is("The coming times.", [])
+    next_change: ZoneChangeAnswer | None = _is("The zone's next change; null where it has none.", None)
+
+
+class VersionAnswer(BaseModel):
+    """What a job was for a time."""
+
+    model_config = ConfigDict(**_CONFIG, populate_by_name=True)
+
+    version: int = _is("Its number.", 1)
+    from_: str = Field(alias="from", description="From when.", examples=[_TIME])
+    to: str | None = _is("Until when; null while in force.", None)
+    paused: bool = _is("Whether it was paused.", False)
+    note: str | None = _is("Why.", None)
+    deleted: bool = _is("Whether this is its end.", False)
+    job: dict[str, Any] = _is("The document.", {"name": "daily-report", "cron": "0 9 * * *"})
+
+
+class VersionList(BaseModel):
+    """All versions of a job, oldest first."""
+
+    model_config = _CONFIG
+
+    data: list[VersionAnswer] = _is("The versions.", [])
+
+
+class BulkResult(BaseModel):
+    """What became of one document."""
+
+    model_config = _CONFIG
+
+    index: int = _is("Its place in the request, from 0.", 0)
+    status: int = _is("201, or what a single request would have got.", 201)
+    job_id: str | None = _may_be("The job, where it was created.", _JOB)
+    error: Problem | None = _may_be("What is wrong with it.", None)
+
+
+class BulkAnswer(BaseModel):
+    """What became of many documents."""
+
+    model_config = _CONFIG
+
+    created: int = _is("How many jobs were created.", 1)
+    failed: int = _is("How many were not.", 0)
+    results: list[BulkResult] = _is("Each, in order.", [])
+    dry_run: bool | None = _may_be("True where nothing was written.", True)
+
+
+class DeadLetterAnswer(BaseModel):
+    """A run that used up its tries and waits for a person."""
+
+    model_config = _CONFIG
+
+    run_id: str = _is("The run.", _RUN)
+    job_id: str = _is("Its job.", _JOB)
+    job_name: str = _is("Its job's name.", "daily-report")
+    scheduled_at: str = _is("Its nominal time.", _TIME)
+    failed_at: str = _is("When it was given up.", _TIME)
+    tries: int = _is("How often it was tried.", 4)
+    trigger: str = _is("Why it exists.", "scheduled")
+    error: str = _is("The last error.", "HTTP 500")
+    fingerprint: str = _is("Alike errors have the same.", "5f2a9c01")
+    run: RunAnswer | None = _may_be("The whole run, where one is asked for.", None)
+
+
+class DeadLetterList(BaseModel):
+    """A page of dead letters, newest first, or groups of them."""
+
+    model_config = _CONFIG
+
+    data: list[DeadLetterAnswer] = _is("The dead letters.", [])
+    next_cursor: str | None = _is("Where the next page begins; null on the last.", None)
+
+
+class DeadGroupAnswer(BaseModel):
+    """Dead letters with one cause or of one job."""
+
+    model_config = _CONFIG
+
+    value: str = _is("The error fingerprint, or the job's name.", "5f2a9c01")
+    count: int = _is("How many.", 12)
+    sample: DeadLetterAnswer = _is("The newest of them.", None)
+
+
+class DeadGroupList(BaseModel):
+    """Dead letters by cause or by job, the largest group first."""
+
+    model_config = _CONFIG
+
+    data: list[DeadGroupAnswer] = _is("The groups.", [])
+    next_cursor: None = _is("Always null.", None)
+
+
+class DeadChange(BaseModel):
+    """What became of dead letters."""
+
+    model_config = _CONFIG
+
+    count: int = _is("How many were changed, or would be.", 1)
+    run_ids: list[str] = _is("Which.", [_RUN])
+    not_found: list[str] = _is("Asked for, but not among the dead letters.", [])
+    more: bool = _is("Whether more match the filter than one request changes.", False)
+    dry_run: bool | None = _may_be("True where nothing was written.", True)
+
+
+class NodeAnswer(BaseModel):
+    """A process of the cluster."""
+
+    model_config = _CONFIG
+
+    node_id: str = _is("New at every start.", "1f3c5a7b9d0e2f41")
+    kind: str = _is("What it does.", "up")
+    name: str = _is("Host and process.", "host-1:4711")
+    started_at: str = _is("Since when.", _TIME)
+    lease_until: str = _is("When it counts as gone without a sign.", _TIME)
+    alive: bool = _is("Whether its lease still runs.", True)
+
+
+class NodeList(BaseModel):
+    """All processes known."""
+
+    model_config = _CONFIG
+
+    data: list[NodeAnswer] = _is("The processes.", [])
+
+
+class Health(BaseModel):
+    """The process is up."""
+
+    model_config = _CONFIG
+
+    status: Literal["ok"] = _is("ok.", "ok")
+    version: str = _is("Of hourhand.", "0.1.0")
+
+
+class Readiness(BaseModel):
+    """Whether the process can do its work."""
+
+    model_config = _CONFIG
+
+    status: Literal["ready", "not ready"] = _is("ready, or not.", "ready")
+    parts: dict[str, str] = _is("Each part: ok, or what is wrong.", {"store": "ok"})
