@@ -1,0 +1,29 @@
+"""Leases: who is alive, and who plans which segments. For liveness only; safety is the store's fences.
+
+Contract: a node is known by an id that is new at every start. `renew` prolongs its lease and raises
+`LeaseLost` once it has run out: the node must then stop its attempts and `join` again under a new id.
+Segments that are held may be held by somebody else too, for a moment; planning twice changes nothing.
+"""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+
+class Leases(Protocol):
+    """One node's membership."""
+
+    async def join(self) -> int:
+        """Begin under a new id, and say which."""
+        ...
+
+    async def renew(self) -> None:
+        """Prolong the lease; LeaseLost when it had run out."""
+        ...
+
+    async def leave(self) -> None:
+        """Give everything back at once."""
+        ...
+
+    async def segments(self) -> Sequence[int]:
+        """The segments that this node plans."""
+        ...

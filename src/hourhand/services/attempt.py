@@ -1,0 +1,114 @@
+"""One attempt as a straight pipe: execute, decide, and hand the outcome over to be committed.
+
+The worker enforces deadlines and cancellations by cancelling the task; why it did is read off `Attempt`.
+"""
+
+import asyncio
+from collections.abc import Mapping
+
+import msgspec
+
+from hourhand.clock import Clock
+from hourhand.core.lifecycle import Event, Reason
+from hourhand.core.retry import Failure, Outcome, decide
+from hourhand.core.run import ClaimedRun, Settlement
+from hourhand.ports.target import Result, Target
+from hourhand.telemetry import logger
+
+Targets = Mapping[type, Target]
+
+_encode = msgspec.json.Encoder().encode
+_log = logger("hourhand.attempt")
+_NO_TARGET = Failure(retryable=True, before_sending=True)
+
+
+class Attempt:
+    """A claimed run on its way through a worker."""
+
+    __slots__ = ("ended_by", "run", "started_at", "task", "timer")
+
+    def __init__(self, run: ClaimedRun) -> None:
+        self.run = run
+        self.task: asyncio.Task[None] | None = None
+        self.timer: int | None = None  # its place in one of the worker's wheels
+        self.started_at: int | None = None
+        self.ended_by: Outcome | None = None  # why the worker cancelled it
+
+    def unstarted(self, event: Event, now_at: int, reason: Reason | None = None) -> Settlement:
+        """The outcome of a run that was claimed and never begun."""
+        run = self.run
+        return Settlement(
+            job_id=run.job_id,
+            scheduled_at=run.scheduled_at,
+            slot=run.slot,
+            fence=run.fence,
+            event=event,
+            version=run.version,
+            tries=run.tries,
+            finished_at=now_at,
+            detail=None if reason is None else _encode({"reason": reason.value}).decode(),
+        )
+
+    def settled(self, result: Result, now_at: int) -> Settlement:
+        """The outcome of an attempt, decided by policy."""
+        run = self.run
+        verdict = decide(
+            result.outcome,
+            run.spec,
+            job_id=run.job_id,
+            scheduled_at=run.scheduled_at,
+            tries=run.tries,
+            now_at=now_at,
+            failure=result.failure,
+        )
+        detail = result.detail
+        return Settlement(
+            job_id=run.job_id,
+            scheduled_at=run.scheduled_at,
+            slot=run.slot,
+            fence=run.fence,
+            event=verdict.event,
+            version=run.version,
+            tries=verdict.tries,
+            due_at=verdict.due_at,
+            started_at=self.started_at,
+            finished_at=now_at,
+            detail=None if detail is None else _encode(detail).decode(),
+        )
+
+
+async def execute(attempt: Attempt, targets: Targets, clock: Clock) -> Settlement:
+    """Carry an attempt out and decide what becomes of its run."""
+    run = attempt.run
+    target = targets.get(type(run.spec.target))
+    attempt.started_at = clock.now()
+    if target is None:
+        result = Result(
+            outcome=Outcome.FAILED,
+            detail={"error": f"this worker serves no {type(run.spec.target).__name__}"},
+            failure=_NO_TARGET,
+        )
+        return attempt.settled(result, clock.now())
+    try:
+        result = await target.execute(run)
+    except asyncio.CancelledError:
+        result = interrupted(attempt)
+    except Exception as error:
+        _log.exception("target raised", run_id=run.run_id)
+        result = Result(outcome=Outcome.FAILED, detail={"error": f"{type(error).__name__}: {error}"})
+    return attempt.settled(result, clock.now())
+
+
+def interrupted(attempt: Attempt) -> Result:
+    """What an attempt that the worker cancelled ended as."""
+    match attempt.ended_by:
+        case Outcome.TIMED_OUT:
+            timeout_s = attempt.run.spec.timeout_us / 1_000_000
+            return Result(
+                outcome=Outcome.TIMED_OUT,
+                detail={"error": f"no outcome within its timeout of {timeout_s:g} s"},
+            )
+        case Outcome.CANCELLED:
+            return Result(outcome=Outcome.CANCELLED, detail={"reason": Reason.ASKED.value})
+        case _:
+            return Result(outcome=Outcome.LOST, detail={"error": "its worker was stopped before it ended"})

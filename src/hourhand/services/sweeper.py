@@ -1,0 +1,95 @@
+"""Repairs: runs of lost workers go on, late ones are judged, forgotten slots handed on, old rows dropped.
+
+It issues the same transitions as anybody else, each guarded by slot and fence, so a worker that was
+only slow keeps what it settled first, and what comes second is refused.
+"""
+
+import msgspec
+
+from hourhand.core.instant import SECOND_US
+from hourhand.core.lifecycle import Event, Reason
+from hourhand.core.retry import Outcome, decide
+from hourhand.core.run import Settlement
+from hourhand.ports.store import Cursor, Store, StrayRun
+from hourhand.telemetry import Telemetry
+
+PAGE = 500
+SLACK_US = 10 * SECOND_US  # a live worker ends its attempts at the deadline by itself
+_PERIOD_US = SECOND_US
+_PURGE_PERIOD_US = 60 * SECOND_US
+_encode = msgspec.json.Encoder().encode
+
+
+class Sweeper:
+    """One bounded page of each repair per step."""
+
+    def __init__(self, *, store: Store, keep_us: int, dead_keep_us: int, telemetry: Telemetry) -> None:
+        self._store = store
+        self._keep_us = keep_us
+        self._dead_keep_us = dead_keep_us
+        self._telemetry = telemetry
+        self._late_cursors: dict[int, Cursor] = {}
+        self._purge_at = 0
+
+    async def step(self, now_at: int) -> int | None:
+        """Repair what there is; answers now while a page was full."""
+        more = await self.rescue(now_at)
+        self._late_cursors = await self._store.judge_late(self._late_cursors, PAGE)
+        more |= bool(self._late_cursors)
+        await self._store.hand_on_slots(PAGE)
+        attend_at = await self._store.tend_jobs(PAGE)
+        if now_at >= self._purge_at:
+            full = await self._store.purge(now_at - self._keep_us, now_at - self._dead_keep_us, PAGE * 4)
+            self._purge_at = now_at if full else now_at + _PURGE_PERIOD_US
+            more |= full
+            self._telemetry.backlog(await self._store.backlog())
+        if more:
+            return now_at
+        return (
+            now_at + _PERIOD_US if attend_at is None else min(now_at + _PERIOD_US, max(attend_at, now_at + 1))
+        )
+
+    async def rescue(self, now_at: int) -> bool:
+        """Take runs from lost workers and from attempts long past their deadline; True while there are more."""
+        strays = await self._store.stray_runs(SLACK_US, PAGE)
+        by_worker: dict[str, list[Settlement]] = {}
+        for stray in strays:
+            by_worker.setdefault(stray.worker, []).append(_settlement(stray, now_at))
+        for worker, settlements in by_worker.items():
+            await self._store.settle(worker, settlements)
+        return len(strays) >= PAGE
+
+
+def _settlement(stray: StrayRun, now_at: int) -> Settlement:
+    """What becomes of a stray run, by the same policy as an attempt that failed."""
+    event, tries, due_at, detail = _fate(stray, now_at)
+    return Settlement(
+        job_id=stray.job_id,
+        scheduled_at=stray.scheduled_at,
+        slot=stray.slot,
+        fence=stray.fence,
+        event=event,
+        version=stray.version,
+        tries=tries,
+        due_at=due_at,
+        finished_at=now_at,
+        detail=_encode(detail).decode(),
+    )
+
+
+def _fate(stray: StrayRun, now_at: int) -> tuple[Event, int, int, dict[str, str]]:
+    if stray.spec is None:
+        return Event.CANCEL, stray.tries, 0, {"reason": Reason.DELETED.value}
+    if stray.cancel_asked:
+        return Event.CANCEL, stray.tries, 0, {"reason": Reason.ASKED.value}
+    outcome = Outcome.LOST if stray.worker_lost else Outcome.TIMED_OUT
+    error = "its worker was lost" if stray.worker_lost else "no outcome long after its deadline"
+    verdict = decide(
+        outcome,
+        stray.spec,
+        job_id=stray.job_id,
+        scheduled_at=stray.scheduled_at,
+        tries=stray.tries,
+        now_at=now_at,
+    )
+    return verdict.event, verdict.tries, verdict.due_at, {"error": error}

@@ -1,0 +1,170 @@
+"""`hourhand up`: API, scheduler and worker in one process on one SQLite file, until told to stop."""
+
+import asyncio
+import gc
+import signal
+import sys
+from collections.abc import Sequence
+
+import msgspec
+import uvloop
+from fastapi import FastAPI
+
+from hourhand import __version__
+from hourhand.cli.feed import Feed, NextTry, feed_for
+from hourhand.clock import Clock, SystemClock
+from hourhand.config import Settings, UpOptions
+from hourhand.core.instant import SECOND_US
+from hourhand.core.lifecycle import Event
+from hourhand.core.model import DEFAULT_TENANT
+from hourhand.core.run import ClaimedRun, Settlement
+from hourhand.errors import HourhandError
+from hourhand.functions import Registry, load_modules
+from hourhand.ids import IdSource
+from hourhand.telemetry import Telemetry, configure_logging
+from hourhand.web.app import create_app
+from hourhand.web.context import WebSettings
+from hourhand.web.documents import DocumentRules, parse_document
+from hourhand.web.routes import PREFIX
+from hourhand.wiring.demo import DEMO
+from hourhand.wiring.parts import Parts, build_parts, build_targets, open_store, sqlite_path
+from hourhand.wiring.server import Server, address_of, bind
+
+# The store's writer thread waits for the interpreter after each statement; a busy loop must not keep
+# it waiting for the default 5 ms.
+_SWITCH_INTERVAL_S = 0.001
+
+
+def run_up(settings: Settings, options: UpOptions) -> int:
+    """Run everything until SIGINT or SIGTERM; answers the exit code."""
+    configure_logging(settings.telemetry.log)
+    functions = load_modules(settings.worker.import_modules)
+    sys.setswitchinterval(_SWITCH_INTERVAL_S)
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        return runner.run(_Up(settings, options, functions).run())
+
+
+class _Up:
+    """One life of the process."""
+
+    def __init__(self, settings: Settings, options: UpOptions, functions: Registry) -> None:
+        self._settings = settings
+        self._options = options
+        self._functions = functions
+        self._stop = asyncio.Event()
+
+    async def run(self) -> int:
+        settings = self._settings
+        clock = SystemClock()
+        listener = bind(settings.server.host, settings.server.port)
+        address = address_of(listener)
+        is_new = not sqlite_path(settings.store.url).exists()
+        store = open_store(settings, clock)
+        feed, writer = feed_for(sys.stdout, colour=sys.stdout.isatty())
+        base = (settings.server.url or address) + PREFIX
+        parts = build_parts(
+            settings,
+            store=store,
+            clock=clock,
+            ids=IdSource(clock),
+            telemetry=Telemetry(),
+            targets=build_targets(settings, clock, self._functions, base),
+            settled=lambda batch: _tell(feed, batch),
+        )
+        server = Server(_app(settings, parts))
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, self._stop.set)
+        demo = await _create_demo(parts) if is_new and self._options.demo else []
+        await parts.node.start()
+        serving = asyncio.create_task(server.serve(sockets=[listener]))
+        ticking = asyncio.create_task(_tick(feed, clock))
+        await _show_banner(feed, parts, settings, address, demo)
+        gc.collect()
+        gc.freeze()  # what exists now stays; the collector need not look at it again
+        await asyncio.wait(
+            [serving, asyncio.create_task(self._stop.wait())], return_when=asyncio.FIRST_COMPLETED
+        )
+        feed.say(
+            f"stopping: waiting for {parts.worker.in_hand} runs in hand (at most {settings.worker.drain_us // SECOND_US} s)"
+        )
+        server.stop()
+        await serving
+        await parts.node.stop(settings.worker.drain_us)
+        ticking.cancel()
+        await parts.close()
+        feed.say("stopped")
+        writer.close()
+        return 0
+
+
+def _app(settings: Settings, parts: Parts) -> FastAPI:
+    rules = DocumentRules(
+        payload_bytes=settings.limits.payload_bytes,
+        misfire_grace_us=settings.scheduler.misfire_grace_us,
+        target_timeout_us=settings.targets.timeout_us,
+    )
+    return create_app(
+        jobs=parts.jobs,
+        runs=parts.runs,
+        store=parts.store,
+        clock=parts.clock,
+        registry=parts.telemetry.registry,
+        settings=WebSettings(url=settings.server.url, documents=rules),
+        parts=lambda: parts.node.parts,
+    )
+
+
+async def _create_demo(parts: Parts) -> list[str]:
+    """The demo's jobs in a new store."""
+    now_at = parts.clock.now()
+    news = [parse_document(function.document() or {}, now_at) for function in DEMO]
+    answers = await parts.jobs.create_many(DEFAULT_TENANT, news)
+    return [job.spec.name for job in answers if not isinstance(job, HourhandError)]
+
+
+async def _show_banner(
+    feed: Feed, parts: Parts, settings: Settings, address: str, demo: Sequence[str]
+) -> None:
+    backlog = await parts.store.backlog()
+    feed.banner(
+        version=__version__,
+        store=settings.store.url,
+        parts=("api", "scheduler", "worker"),
+        address=address,
+        jobs=backlog.jobs,
+        demo=demo,
+    )
+
+
+async def _tick(feed: Feed, clock: Clock) -> None:
+    while True:
+        await asyncio.sleep(1)
+        feed.tick(clock.now())
+
+
+def _tell(feed: Feed, batch: Sequence[tuple[ClaimedRun, Settlement]]) -> None:
+    """What became of runs, for the line per run."""
+    for run, settlement in batch:
+        started_at = settlement.started_at
+        lag_us = 0 if started_at is None else max(0, started_at - run.due_at)
+        took_us = None if started_at is None else settlement.finished_at - started_at
+        if settlement.event is Event.SUCCEED:
+            feed.settled(settlement.finished_at, run.spec.name, settlement.event, lag_us, took_us)
+            continue
+        detail = msgspec.json.decode(settlement.detail) if settlement.detail else {}
+        retry = None
+        if settlement.event is Event.RETRY:
+            delay_us = max(0, settlement.due_at - settlement.finished_at)
+            retry = NextTry(number=settlement.tries, of=run.spec.retry.max, delay_us=delay_us)
+        feed.settled(
+            settlement.finished_at,
+            run.spec.name or run.run_id,
+            settlement.event,
+            lag_us,
+            took_us,
+            error=detail.get("error"),
+            reason=detail.get("reason"),
+            retry=retry,
+            run_id=run.run_id,
+        )
