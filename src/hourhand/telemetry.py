@@ -140,7 +140,7 @@ class _EngineCollector(Collector):
 
 
 class _Histogram:
-    """Counts by upper bound in whole numbers; a hundredth of what a family with locks and floats costs."""
+    """Counts by upper bound in whole numbers, without the locks of a live family."""
 
     __slots__ = ("_bounds", "_counts", "_total")
 

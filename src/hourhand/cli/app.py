@@ -1,0 +1,61 @@
+"""The command line as a whole: its tree of commands, and running one to an exit code."""
+
+import os
+import sys
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+import typer
+
+from hourhand.cli import dlq, jobs, runs, schedules, system
+from hourhand.cli.failures import INTERRUPTED, report
+from hourhand.cli.options import accept_globals, form_of
+from hourhand.cli.output import Output
+
+if TYPE_CHECKING:
+    from hourhand.config import Settings, UpOptions
+
+Start = Callable[["Settings", "UpOptions"], int]
+
+
+def build(start: Start) -> typer.Typer:
+    """All commands; `start` is what `up` starts."""
+    app = _group("A job scheduler: what to run and when; on time, once in effect, through crashes.")
+    system.register(app, start)
+    schedules.register(app)
+    groups = (("jobs", jobs, "Jobs."), ("runs", runs, "Runs."), ("dlq", dlq, "Dead letters."))
+    for name, module, help in groups:
+        group = _group(help)
+        module.register(group)
+        app.add_typer(group, name=name)
+    return app
+
+
+def run(arguments: Sequence[str], start: Start) -> int:
+    """Run one command; the exit code."""
+    main = typer.main.get_command(build(start))
+    try:
+        code = main.main(args=list(arguments), prog_name="hourhand", standalone_mode=False)
+        sys.stdout.flush()
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except typer.Abort:
+        typer.echo("not done", err=True)
+        return 1
+    except BrokenPipeError:
+        _forget_stdout()
+        return 0  # whoever read it has seen enough
+    except Exception as error:
+        return report(error, Output(form_of({"as_json": "--json" in arguments})))
+    return code if isinstance(code, int) else 0
+
+
+def _group(help: str) -> typer.Typer:
+    app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, add_completion=False)
+    accept_globals(app, help)
+    return app
+
+
+def _forget_stdout() -> None:
+    """Keep the interpreter from failing once more when it flushes at its end."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

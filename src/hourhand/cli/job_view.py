@@ -1,0 +1,144 @@
+"""What jobs and their coming times look like on the screen."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from hourhand.cli.options import Call
+from hourhand.cli.output import Column
+from hourhand.cli.times import from_now, in_zone, next_change, now, weekday, zone_of
+
+UPCOMING = 3
+_COMMON = (
+    "starts_at",
+    "ends_at",
+    "max_runs",
+    "priority",
+    "pool",
+    "timeout",
+    "delivery",
+    "concurrency",
+    "overlap",
+)
+
+
+def job_columns(tz: str | None) -> tuple[Column, ...]:
+    """The columns of a list of jobs."""
+    return (
+        Column(head="ID", cell=lambda job: job["job_id"]),
+        Column(head="NAME", cell=lambda job: job["name"], width=32),
+        Column(head="STATE", cell=lambda job: job["state"]),
+        Column(head="SCHEDULE", cell=lambda job: job["schedule_in_words"]),
+        Column(head="NEXT", cell=lambda job: in_zone(job["next_fire_time"], zone_of(job, tz))),
+    )
+
+
+def run_columns(zone: str) -> tuple[Column, ...]:
+    """The columns of a job's runs."""
+    return (
+        Column(head="RUN", cell=lambda run: run["run_id"]),
+        Column(head="STATUS", cell=lambda run: run["status"]),
+        Column(head="SCHEDULED", cell=lambda run: in_zone(run["scheduled_at"], zone)),
+        Column(head="LATE", cell=lambda run: _ms(run["lag_ms"])),
+        Column(head="TRIES", cell=lambda run: len(run["attempts"]) or None),
+        Column(head="TRIGGER", cell=lambda run: run["trigger"]),
+        Column(head="WHY", cell=why, width=60),
+    )
+
+
+def version_columns(zone: str) -> tuple[Column, ...]:
+    """The columns of a job's versions."""
+    return (
+        Column(head="VERSION", cell=lambda one: one["version"]),
+        Column(head="FROM", cell=lambda one: in_zone(one["from"], zone)),
+        Column(head="TO", cell=lambda one: in_zone(one["to"], zone)),
+        Column(head="SCHEDULE", cell=lambda one: schedule_of(one["job"])),
+        Column(head="TARGET", cell=lambda one: target_of(one["job"])),
+        Column(head="PAUSED", cell=lambda one: _paused(one)),
+    )
+
+
+def show_job(call: Call, job: Mapping[str, Any]) -> None:
+    """Everything about one job."""
+    zone = zone_of(job, call.tz)
+    status = call.client.jobs.status(job)
+    facts: list[tuple[str, object]] = [
+        ("id", job["job_id"]),
+        ("name", job["name"]),
+        ("key", job["key"]),
+        ("tags", ", ".join(job["tags"])),
+        ("state", _state(job, zone)),
+        ("schedule", job["schedule_in_words"]),
+        ("target", target_of(job)),
+        ("payload", job["payload"]),
+        *((name.replace("_", " "), job[name]) for name in _COMMON),
+        ("retry", "{max} times, {first} x {factor} up to {max_delay}".format(**job["retry"])),
+        ("misfire", "{policy} after {grace}".format(**job["misfire"])),
+        ("jitter", job["jitter"]),
+        ("version", job["version"]),
+        ("status", status["status"]),
+        ("last run", in_zone(status["last_run"], zone)),
+    ]
+    call.out.facts(facts)
+    show_upcoming(call, job)
+
+
+def show_upcoming(call: Call, job: Mapping[str, Any]) -> None:
+    """The next three times, and the next change of the clocks."""
+    zone = zone_of(job, call.tz)
+    if job["job_id"] is None or job["next_fire_time"] is None:
+        call.out.facts([("next", in_zone(job["next_fire_time"], zone) or f"none, it is {job['state']}")])
+        return
+    show_times(call, call.client.jobs.next(job, n=UPCOMING)["data"], job, head="next      ")
+    change = next_change(zone, now()) if job.get("cron") else None
+    if change is not None:
+        call.out.line(f"clocks    {change}")
+
+
+def show_times(
+    call: Call, times: Sequence[Mapping[str, Any]], job: Mapping[str, Any], head: str = ""
+) -> None:
+    """Coming times with offsets in the job's zone; what DST drops is marked."""
+    zone, now_at = zone_of(job, call.tz), now()
+    for time in times:
+        local = in_zone(time["at"], zone) or ""
+        sign = "" if time["fires"] else "–  "
+        note = f"  {time['note']}" if time["note"] else ""
+        away = from_now(time["at"], now_at)
+        call.out.line(f"{head}{sign}{local}  {weekday(local[:19])}  {away}{note}")
+        head = " " * len(head)
+
+
+def schedule_of(document: Mapping[str, Any]) -> str:
+    """A schedule as it was written."""
+    if document.get("cron"):
+        return f"{document['cron']} {document['tz']}"
+    return f"every {document['every']}" if document.get("every") else f"at {document.get('at')}"
+
+
+def target_of(document: Mapping[str, Any]) -> str:
+    """A target in one line."""
+    target = document["target"]
+    return str(target["function"]) if target["type"] == "python" else f"{target['method']} {target['url']}"
+
+
+def why(run: Mapping[str, Any]) -> str:
+    """Why a run is as it is: its error, its reason, or what it waits for."""
+    if run.get("waits_for_slot"):
+        return "waits for a slot"
+    return run.get("error") or run.get("reason") or ""
+
+
+def _state(job: Mapping[str, Any], zone: str) -> str:
+    until = f" until {in_zone(job['paused_until'], zone)}" if job["paused_until"] else ""
+    note = f": {job['note']}" if job["note"] else ""
+    return f"{job['state']}{until}{note}"
+
+
+def _paused(version: Mapping[str, Any]) -> str:
+    if version["deleted"]:
+        return "deleted"
+    return (version["note"] or "yes") if version["paused"] else ""
+
+
+def _ms(milliseconds: int | None) -> str | None:
+    return None if milliseconds is None else f"{milliseconds:,} ms"

@@ -1,0 +1,237 @@
+"""`jobs`: create, look at, change and run them. What a job looks like on the screen is `job_view`'s."""
+
+from typing import Annotated, Any
+
+import typer
+
+from hourhand.cli.editor import edited
+from hourhand.cli.fields import OPTIONS, document_of, read_document
+from hourhand.cli.job_view import (
+    job_columns,
+    run_columns,
+    show_job,
+    show_times,
+    show_upcoming,
+    version_columns,
+)
+from hourhand.cli.options import Call, command
+from hourhand.cli.paging import Cursor, Limit
+from hourhand.cli.run_view import watch
+from hourhand.cli.times import duration_s, in_zone, zone_of
+
+JobName = Annotated[str, typer.Argument(metavar="JOB", help="Its id, key, or name if only one has it.")]
+JobFile = Annotated[
+    str | None, typer.Option("--file", metavar="FILE", help="JSON; - is stdin. Options go first.")
+]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands."""
+    command(app, "create", changes=True, extra=OPTIONS)(create)
+    command(app, "list")(list_jobs)
+    command(app, "show")(show)
+    command(app, "update", changes=True, extra=OPTIONS)(update)
+    command(app, "edit", changes=True)(edit)
+    command(app, "delete", changes=True)(delete)
+    command(app, "pause", changes=True)(pause)
+    command(app, "resume", changes=True)(resume)
+    command(app, "run", changes=True)(run)
+    command(app, "next")(next_times)
+    command(app, "history")(history)
+    command(app, "versions")(versions)
+
+
+def create(
+    call: Call,
+    name: Annotated[str | None, typer.Argument(metavar="NAME", help="A label for people.")] = None,
+    file: JobFile = None,
+) -> None:
+    """Create a job: NAME, one of --cron, --every, --at, and one of --url, --python."""
+    document = read_document(file) if file else {}
+    document = _merged(document, document_of(call.extra))
+    if name is not None:
+        document["name"] = name
+    job = call.client.jobs.create(document, dry_run=call.dry_run)
+
+    def show() -> None:
+        call.out.note("would be created:" if call.dry_run else "created")
+        call.out.facts([("id", job["job_id"]), ("name", job["name"]), ("schedule", job["schedule_in_words"])])
+        show_upcoming(call, job)
+
+    call.out.document(job, job["job_id"], show)
+
+
+def list_jobs(
+    call: Call,
+    state: Annotated[str | None, typer.Option(help="active, paused or completed.")] = None,
+    tag: Annotated[str | None, typer.Option(help="Only those with this tag.")] = None,
+    name: Annotated[str | None, typer.Option(metavar="PREFIX", help="Only names that begin so.")] = None,
+    failing: Annotated[bool, typer.Option("--failing", help="Only with retries or dead letters.")] = False,
+    limit: Limit = 50,
+    cursor: Cursor = None,
+) -> None:
+    """List jobs, newest first."""
+    filters = {"state": state, "tag": tag, "name": name, "failing": failing}
+    page = call.client.jobs.page(limit=limit, cursor=cursor, **filters)
+    filtered = any(filters.values()) or cursor
+    empty = (
+        "nothing matches"
+        if filtered
+        else "no jobs yet; create one: hourhand jobs create hello --every 10s --url https://example.com"
+    )
+    call.out.page(page, ident="job_id", columns=job_columns(call.tz), empty=empty)
+
+
+def show(call: Call, job: JobName) -> None:
+    """Show a job: its schedule, policies and what it is up to."""
+    document = call.client.jobs.resolve(job)
+    call.out.document(document, document["job_id"], lambda: show_job(call, document))
+
+
+def update(
+    call: Call,
+    job: JobName,
+    name: Annotated[str | None, typer.Option(metavar="NAME", help="Another label.")] = None,
+    unset: Annotated[
+        list[str] | None, typer.Option(metavar="FIELD", help="Back to its default; may be repeated.")
+    ] = None,
+    file: JobFile = None,
+) -> None:
+    """Change what is named, and nothing else."""
+    patch = read_document(file) if file else {}
+    patch |= dict.fromkeys(unset or ())
+    patch = _merged(patch, document_of(call.extra))
+    if name is not None:
+        patch["name"] = name
+    if not patch:
+        raise typer.BadParameter("nothing to change: name at least one field, such as --cron or --timeout")
+    found = call.client.jobs.resolve(job)
+    _changed(call, call.client.jobs.update(found, patch, dry_run=call.dry_run), "changed")
+
+
+def edit(call: Call, job: JobName) -> int | None:
+    """Edit a job's document in $EDITOR."""
+    found = call.client.jobs.resolve(job)
+    document = edited(found)
+    if document is None:
+        call.out.note("nothing changed")
+        return None
+    version = found["version"]
+    changed = call.client.jobs.replace(found, document, version=version, dry_run=call.dry_run)
+    _changed(call, changed, "changed")
+    return None
+
+
+def delete(
+    call: Call,
+    job: JobName,
+    cancel_running: Annotated[
+        bool, typer.Option("--cancel-running", help="Cancel what runs; else it finishes.")
+    ] = False,
+) -> None:
+    """Delete a job; its history stays."""
+    found = call.client.jobs.resolve(job)
+    call.confirm(f"Delete {found['name'] or 'the job'} ({found['job_id']})?")
+    answer = call.client.jobs.delete(found, cancel_running=cancel_running, dry_run=call.dry_run)
+    verb = "would be deleted" if call.dry_run else "deleted"
+    call.out.document(answer, found["job_id"], lambda: call.out.note(f"{_called(found)} {verb}"))
+
+
+def pause(
+    call: Call,
+    job: JobName,
+    note: Annotated[str | None, typer.Option(metavar="TEXT", help="Why; shown with the job.")] = None,
+    until: Annotated[str | None, typer.Option(metavar="TIME", help="When it goes on by itself.")] = None,
+) -> None:
+    """Make no runs, until resumed or until a time."""
+    found = call.client.jobs.resolve(job)
+    _changed(call, call.client.jobs.pause(found, note=note, until=until, dry_run=call.dry_run), "paused")
+
+
+def resume(call: Call, job: JobName) -> None:
+    """Make runs again; what passed while paused is not made up for."""
+    found = call.client.jobs.resolve(job)
+    _changed(call, call.client.jobs.resume(found, dry_run=call.dry_run), "resumed")
+
+
+def run(
+    call: Call,
+    job: JobName,
+    wait: Annotated[
+        bool, typer.Option("--wait", help="Until it is done; exit 7 if it does not succeed.")
+    ] = False,
+    timeout: Annotated[
+        str | None, typer.Option(metavar="30s", help="How long to wait at most; then exit 9.")
+    ] = None,
+) -> int | None:
+    """Run a job now, beside its schedule."""
+    timeout_s = duration_s(timeout, "--timeout")
+    found = call.client.jobs.resolve(job)
+    answer = call.client.jobs.run(found, dry_run=call.dry_run)
+    if wait and not call.dry_run:
+        return watch(call, answer["run_id"], timeout_s, zone_of(found, call.tz))
+    words = f"{_called(found)} would run now" if call.dry_run else f"runs as {answer['run_id']}"
+    call.out.document(answer, answer["run_id"], lambda: call.out.line(words))
+    return None
+
+
+def next_times(
+    call: Call, job: JobName, count: Annotated[int, typer.Option("-n", min=1, help="How many times.")] = 5
+) -> None:
+    """Print a job's coming times, and what DST does to them."""
+    found = call.client.jobs.resolve(job)
+    page = call.client.jobs.next(found, n=count)
+    empty = f"no time to come: the job is {found['state']}"
+    call.out.page(page, ident="at", empty=empty, show=lambda: show_times(call, page["data"], found))
+
+
+def history(call: Call, job: JobName, limit: Limit = 20, cursor: Cursor = None) -> None:
+    """List a job's runs, newest first, the coming and running ones included."""
+    found = call.client.jobs.resolve(job)
+    page = call.client.jobs.history_page(found, limit=limit, cursor=cursor)
+    columns = run_columns(zone_of(found, call.tz))
+    empty = f"no runs yet; run it now: hourhand jobs run {found['job_id']} --wait"
+    call.out.page(page, ident="run_id", columns=columns, empty=empty)
+
+
+def versions(call: Call, job: JobName) -> None:
+    """List what a job was, and from when to when."""
+    found = call.client.jobs.resolve(job)
+    page = call.client.jobs.versions(found)
+    call.out.page(
+        page, ident="version", columns=version_columns(zone_of(found, call.tz)), empty="no versions"
+    )
+
+
+def _changed(call: Call, job: dict[str, Any], verb: str) -> None:
+    zone = zone_of(job, call.tz)
+
+    def show() -> None:
+        words = f"would be {verb}" if call.dry_run else verb
+        call.out.note(f"{_called(job)} {words}; holds from {in_zone(job.get('effective_from'), zone)} on")
+        call.out.facts(
+            [
+                ("id", job["job_id"]),
+                ("version", job["version"]),
+                ("state", job["state"]),
+                ("note", job["note"]),
+                ("until", in_zone(job["paused_until"], zone)),
+                ("schedule", job["schedule_in_words"]),
+                ("next", in_zone(job["next_fire_time"], zone)),
+            ]
+        )
+
+    call.out.document(job, job["job_id"], show)
+
+
+def _called(job: dict[str, Any]) -> str:
+    return f"{job['name']} ({job['job_id']})" if job["name"] else str(job["job_id"])
+
+
+def _merged(document: dict[str, Any], change: dict[str, Any]) -> dict[str, Any]:
+    """What the options say over what the file says, field by field."""
+    merged = dict(document)
+    for name, value in change.items():
+        old = merged.get(name)
+        merged[name] = {**old, **value} if isinstance(old, dict) and isinstance(value, dict) else value
+    return merged

@@ -1,0 +1,81 @@
+"""What a run looks like on the screen, once or while it goes on."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from hourhand.cli.failures import NOT_SUCCEEDED
+from hourhand.cli.options import Call
+from hourhand.cli.output import Form
+from hourhand.cli.times import in_zone
+
+
+def show_run(call: Call, run: Mapping[str, Any], zone: str) -> None:
+    """Everything about one run."""
+    call.out.facts(
+        [
+            ("run", run["run_id"]),
+            ("status", _status(run)),
+            ("scheduled", in_zone(run["scheduled_at"], zone)),
+            ("due", in_zone(run["due_at"], zone)),
+            ("trigger", run["trigger"]),
+            ("version", run["version"]),
+            ("worker", run["worker"]),
+            ("late", None if run["lag_ms"] is None else f"{run['lag_ms']:,} ms"),
+            ("reason", run["reason"]),
+            ("response", run["response"]),
+        ]
+    )
+    for attempt in run["attempts"]:
+        call.out.line(attempt_line(attempt))
+    _where_now(call, run)
+
+
+def watch(call: Call, run_id: str, timeout_s: float | None, zone: str) -> int:
+    """Print each attempt as it ends, then how the run ended; 7 if it did not succeed."""
+    people = call.out.form is Form.PEOPLE
+    seen: tuple[str, int] = ("", 0)
+    run: Mapping[str, Any] = {}
+    for run in call.client.runs.watch(run_id, timeout_s=timeout_s):
+        if call.out.form is Form.LINES:
+            call.out.document(run, run_id, lambda: None)
+        if people:
+            seen = _news(call, run, seen, zone)
+    if people:
+        call.out.line(f"{run_id}  {_status(run)}")
+        _where_now(call, run)
+    elif call.out.form is not Form.LINES:
+        call.out.document(run, run_id, lambda: None)
+    return 0 if run["status"] == "SUCCEEDED" else NOT_SUCCEEDED
+
+
+def attempt_line(attempt: Mapping[str, Any]) -> str:
+    """One attempt in one line."""
+    took = "" if attempt["duration_ms"] is None else f"  took {attempt['duration_ms']:,} ms"
+    words = attempt["error"] or attempt["reason"]
+    worker = f"  on {attempt['worker']}" if attempt["worker"] else ""
+    return f"attempt {attempt['attempt']}  {attempt['status']}{took}{worker}" + (
+        f"  {words}" if words else ""
+    )
+
+
+def _news(call: Call, run: Mapping[str, Any], seen: tuple[str, int], zone: str) -> tuple[str, int]:
+    status, attempts = seen
+    for attempt in run["attempts"][attempts:]:
+        call.out.line(attempt_line(attempt))
+    if run["status"] != status and run["status"] == "RETRYING":
+        call.out.note(f"tries again at {in_zone(run['due_at'], zone)}")
+    elif run["status"] != status and run.get("waits_for_slot"):
+        call.out.note("waits for another run of its job to end")
+    return run["status"], len(run["attempts"])
+
+
+def _where_now(call: Call, run: Mapping[str, Any]) -> None:
+    if run["status"] == "FAILED":
+        call.out.note(f"dead letter: hourhand dlq show {run['run_id']}")
+        call.out.note(f"send it back: hourhand dlq requeue {run['run_id']}")
+
+
+def _status(run: Mapping[str, Any]) -> str:
+    if run.get("cancel_asked") and run["status"] != "CANCELLED":
+        return f"{run['status']}, cancel asked for"
+    return f"{run['status']}, waits for a slot" if run.get("waits_for_slot") else str(run["status"])

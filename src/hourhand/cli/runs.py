@@ -1,0 +1,76 @@
+"""`runs`: list, look at, watch and cancel them."""
+
+from typing import Annotated
+
+import typer
+
+from hourhand.cli.job_view import run_columns
+from hourhand.cli.options import Call, command
+from hourhand.cli.output import Column
+from hourhand.cli.paging import Cursor, Limit
+from hourhand.cli.run_view import show_run, watch
+from hourhand.cli.times import duration_s, now
+from hourhand.core.instant import SECOND_US, format_instant
+
+RunId = Annotated[str, typer.Argument(metavar="RUN", help="Its id, such as J-…@20261116T080000Z.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands."""
+    command(app, "list")(list_runs)
+    command(app, "show")(show)
+    command(app, "watch")(watch_run)
+    command(app, "cancel", changes=True)(cancel)
+
+
+def list_runs(
+    call: Call,
+    job: Annotated[str | None, typer.Option(metavar="JOB", help="Only of one job.")] = None,
+    status: Annotated[str | None, typer.Option(metavar="STATUS", help="Such as FAILED.")] = None,
+    since: Annotated[str, typer.Option(metavar="1h", help="How far back, unless --from is given.")] = "1h",
+    from_time: Annotated[str | None, typer.Option("--from", metavar="TIME", help="Ended since.")] = None,
+    to_time: Annotated[str | None, typer.Option("--to", metavar="TIME", help="Ended before.")] = None,
+    limit: Limit = 50,
+    cursor: Cursor = None,
+) -> None:
+    """List finished runs across jobs, newest first."""
+    back_us = int((duration_s(since, "--since") or 0) * SECOND_US)
+    window = {"from": from_time or format_instant(now() - back_us), "to": to_time}
+    job_id = call.client.jobs.resolve(job)["job_id"] if job else None
+    filters = {**window, "job_id": job_id, "status": status.upper() if status else None}
+    page = call.client.runs.page(limit=limit, cursor=cursor, **filters)
+    columns: tuple[Column, ...] = run_columns(call.tz or "UTC")
+    empty = "no run ended in that time; look further back with --since 24h"
+    call.out.page(page, ident="run_id", columns=columns, empty=empty)
+
+
+def show(call: Call, run: RunId) -> None:
+    """Show a run and its attempts."""
+    document = call.client.runs.get(run)
+    call.out.document(document, document["run_id"], lambda: show_run(call, document, call.tz or "UTC"))
+
+
+def watch_run(
+    call: Call,
+    run: RunId,
+    timeout: Annotated[
+        str | None, typer.Option(metavar="30s", help="How long to wait at most; then exit 9.")
+    ] = None,
+) -> int:
+    """Wait for a run and print each attempt; exit 7 if it does not succeed."""
+    return watch(call, run, duration_s(timeout, "--timeout"), call.tz or "UTC")
+
+
+def cancel(call: Call, run: RunId) -> None:
+    """Cancel a run, or ask its worker to."""
+    document = call.client.runs.cancel(run, dry_run=call.dry_run)
+
+    def show() -> None:
+        if call.dry_run:
+            call.out.note(f"{document['run_id']} would be cancelled; it is {document['status']}")
+        elif document["status"] == "CANCELLED":
+            call.out.note(f"{document['run_id']} is cancelled")
+        else:
+            call.out.note(f"{document['run_id']} is {document['status']}; its worker is asked to cancel it")
+
+    call.out.document(document, document["run_id"], show)

@@ -1,0 +1,85 @@
+"""Instants as people read them: in the job's zone, always with its offset."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+import typer
+
+from hourhand.clock import SystemClock
+from hourhand.core.instant import (
+    DAY_US,
+    HOUR_US,
+    MINUTE_US,
+    SECOND_US,
+    format_in_zone,
+    parse_duration,
+    parse_instant,
+)
+
+
+def now() -> int:
+    """The present instant."""
+    return SystemClock().now()
+
+
+def instant(text: str, option: str) -> int:
+    """The instant that an option names."""
+    try:
+        return parse_instant(text)
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint=option) from None
+
+
+def duration_s(text: str | None, option: str) -> float | None:
+    """The seconds that an option names."""
+    if text is None:
+        return None
+    try:
+        return parse_duration(text) / SECOND_US
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint=option) from None
+
+
+def in_zone(text: str | None, zone: str | None) -> str | None:
+    """A time of the API in a zone, to the second, such as `2026-11-16 09:00:00 +01:00`."""
+    if text is None:
+        return None
+    from hourhand.core.schedule import zone_info
+
+    local = format_in_zone(parse_instant(text) // SECOND_US * SECOND_US, zone_info(zone or "UTC"))
+    return f"{local[:10]} {local[11:19]} {local[19:]}"
+
+
+def zone_of(job: Mapping[str, Any], asked: str | None) -> str:
+    """The zone that a job's times are shown in."""
+    return asked or job.get("tz") or "UTC"
+
+
+def weekday(local: str) -> str:
+    """The short name of a day."""
+    return f"{datetime.fromisoformat(local):%a}"
+
+
+def from_now(text: str, now_at: int) -> str:
+    """How far away a time is: `in 3 h`, `5 min ago`."""
+    away_us = parse_instant(text) - now_at
+    length = abs(away_us)
+    for unit_us, unit in ((DAY_US, "d"), (HOUR_US, "h"), (MINUTE_US, "min"), (SECOND_US, "s")):
+        if length >= unit_us:
+            words = f"{length // unit_us} {unit}"
+            return f"in {words}" if away_us > 0 else f"{words} ago"
+    return "now"
+
+
+def next_change(zone: str, now_at: int) -> str | None:
+    """The next change of a zone's clocks in words; None where they no longer change."""
+    from hourhand.core.schedule import next_zone_change, zone_info
+
+    change = next_zone_change(zone, now_at)
+    if change is None:
+        return None
+    before = format_in_zone(change.at - SECOND_US, zone_info(zone))
+    after = format_in_zone(change.at, zone_info(zone))
+    way = "forward" if change.new_offset_s > change.old_offset_s else "back"
+    return f"{after[:10]}, clocks go {way} to {after[11:16]} ({before[19:]} to {after[19:]})"

@@ -1,0 +1,211 @@
+"""The two clients: how steps are carried out, while the caller waits or on an event loop.
+
+Where the server is and who asks comes from arguments or `HOURHAND_URL`, `HOURHAND_TOKEN` and
+`HOURHAND_TENANT`. What is asked is in `resources`, what is tried again in `exchange`.
+"""
+
+import asyncio
+import os
+import threading
+from collections.abc import AsyncIterator, Iterator, Mapping
+from types import TracebackType
+from typing import Any, Self, TypeVar
+from urllib.parse import urlsplit
+
+import httpx2
+import msgspec
+
+from hourhand.client.exchange import Patience
+from hourhand.client.flow import Answer, Awaiting, Blocking, Flow, Item, Pause, Request, Trouble
+from hourhand.client.resources import DeadLetters, Jobs, Runs, Session
+from hourhand.clock import SystemClock
+from hourhand.config.kinds import is_loopback
+from hourhand.core.url import masked_url, url_faults
+from hourhand.errors import Invalid
+from hourhand.ids import IdSource
+
+DEFAULT_URL = "http://127.0.0.1:7070"
+PREFIX = "/api/v1"
+CONNECT_TIMEOUT_S = 5.0
+
+T = TypeVar("T")
+
+
+class _Connection:
+    """Where the server is, and what every request carries."""
+
+    def __init__(
+        self,
+        url: str | None = None,
+        *,
+        token: str | None = None,
+        tenant: str | None = None,
+        timeout_s: float = 30.0,
+        retries: int = 3,
+    ) -> None:
+        self.url = (url or os.environ.get("HOURHAND_URL") or DEFAULT_URL).rstrip("/")
+        if url_faults(self.url):
+            raise Invalid(f"the server's URL must look like {DEFAULT_URL}, got {masked_url(self.url)!r}")
+        token = token or os.environ.get("HOURHAND_TOKEN")
+        tenant = tenant or os.environ.get("HOURHAND_TENANT")
+        headers = {"Accept": "application/json"}
+        headers |= {"Authorization": f"Bearer {token}"} if token else {}
+        headers |= {"Hourhand-Tenant": tenant} if tenant else {}
+        self._options: dict[str, Any] = {
+            "base_url": self.url + PREFIX,
+            "headers": headers,
+            "timeout": httpx2.Timeout(timeout_s, connect=min(timeout_s, CONNECT_TIMEOUT_S)),
+            "verify": self.url.startswith(
+                "https:"
+            ),  # a context with all certificates is dear, and unused by http
+            # A proxy from the environment cannot reach this machine's own loopback.
+            "trust_env": not is_loopback(urlsplit(self.url).hostname or ""),
+        }
+        ids = IdSource(SystemClock())
+        self._session = Session(
+            server=masked_url(self.url),
+            patience=Patience(retries=retries, salt=ids.node_id()),
+            clock=SystemClock(),
+            new_key=lambda: f"{ids.node_id():016x}",
+        )
+
+
+class Client(_Connection, Blocking):
+    """Asks and waits. Not for several threads at once."""
+
+    def __init__(self, url: str | None = None, **options: Any) -> None:
+        super().__init__(url, **options)
+        self._http = httpx2.Client(**self._options)
+        self._waiting = threading.Event()
+        self.jobs: Jobs[Blocking] = Jobs(self, self._session)
+        self.runs: Runs[Blocking] = Runs(self, self._session)
+        self.dead_letters: DeadLetters[Blocking] = DeadLetters(self, self._session)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of connections."""
+        self._http.close()
+
+    def run(self, flow: Flow[T]) -> T:
+        """Drive a flow to its end."""
+        reply = None
+        while True:
+            try:
+                step = flow.send(reply)
+            except StopIteration as end:
+                return end.value  # type: ignore[no-any-return]
+            reply = self._carry_out(step)
+
+    def iterate(self, flow: Flow[None]) -> Iterator[Any]:
+        """Drive a flow item by item."""
+        reply = None
+        while True:
+            try:
+                step = flow.send(reply)
+            except StopIteration:
+                return
+            if isinstance(step, Item):
+                yield step.value
+                reply = None
+            else:
+                reply = self._carry_out(step)
+
+    def _carry_out(self, step: Request | Pause | Item) -> Answer | Trouble | None:
+        match step:
+            case Request():
+                try:
+                    return _answer(self._http.request(**_arguments(step)))
+                except httpx2.TransportError as error:
+                    return _trouble(error)
+            case Pause(seconds=seconds):
+                self._waiting.wait(seconds)  # never set: a sleep that Ctrl-C ends
+        return None
+
+
+class AsyncClient(_Connection, Awaiting):
+    """Asks on the running event loop."""
+
+    def __init__(self, url: str | None = None, **options: Any) -> None:
+        super().__init__(url, **options)
+        self._http = httpx2.AsyncClient(**self._options)
+        self.jobs: Jobs[Awaiting] = Jobs(self, self._session)
+        self.runs: Runs[Awaiting] = Runs(self, self._session)
+        self.dead_letters: DeadLetters[Awaiting] = DeadLetters(self, self._session)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Let go of connections."""
+        await self._http.aclose()
+
+    async def run_async(self, flow: Flow[T]) -> T:
+        """Drive a flow to its end."""
+        reply = None
+        while True:
+            try:
+                step = flow.send(reply)
+            except StopIteration as end:
+                return end.value  # type: ignore[no-any-return]
+            reply = await self._carry_out(step)
+
+    async def iterate_async(self, flow: Flow[None]) -> AsyncIterator[Any]:
+        """Drive a flow item by item."""
+        reply = None
+        while True:
+            try:
+                step = flow.send(reply)
+            except StopIteration:
+                return
+            if isinstance(step, Item):
+                yield step.value
+                reply = None
+            else:
+                reply = await self._carry_out(step)
+
+    async def _carry_out(self, step: Request | Pause | Item) -> Answer | Trouble | None:
+        match step:
+            case Request():
+                try:
+                    return _answer(await self._http.request(**_arguments(step)))
+                except httpx2.TransportError as error:
+                    return _trouble(error)
+            case Pause(seconds=seconds):
+                await asyncio.sleep(seconds)
+        return None
+
+
+def _arguments(request: Request) -> dict[str, Any]:
+    headers: Mapping[str, str] = request.headers
+    content = None
+    if request.body is not None:
+        content = msgspec.json.encode(request.body)
+        headers = {"Content-Type": "application/json", **headers}
+    return {
+        "method": request.method,
+        "url": request.path,
+        "params": dict(request.query),
+        "headers": headers,
+        "content": content,
+    }
+
+
+def _answer(response: httpx2.Response) -> Answer:
+    return Answer(status=response.status_code, headers=response.headers, body=response.content)
+
+
+def _trouble(error: httpx2.TransportError) -> Trouble:
+    unsent = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout, httpx2.UnsupportedProtocol)
+    return Trouble(words=str(error) or type(error).__name__, sent=not isinstance(error, unsent))

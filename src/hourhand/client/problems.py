@@ -1,0 +1,104 @@
+"""From problem+json, or from silence, to the error that it means."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from hourhand.client.flow import Answer
+from hourhand.core.fault import Fault
+from hourhand.errors import (
+    Conflict,
+    HourhandError,
+    Invalid,
+    NotAllowed,
+    NotFound,
+    Outdated,
+    Overloaded,
+    TooLarge,
+    Unavailable,
+)
+
+_BY_STATUS: dict[int, type[HourhandError]] = {
+    400: Invalid,
+    401: NotAllowed,
+    403: NotAllowed,
+    404: NotFound,
+    409: Conflict,
+    412: Outdated,
+    413: TooLarge,
+    415: Invalid,
+    422: Invalid,
+    429: Overloaded,
+    502: Unavailable,
+    503: Unavailable,
+    504: Unavailable,
+}
+_LONGEST_WORDS = 500
+
+
+class Unreachable(HourhandError):
+    """No server answers, or something else does."""
+
+    code = "unreachable"
+    status = 503
+    exit_code = 6
+    retryable = True
+
+
+def error_of(answer: Answer) -> HourhandError:
+    """The error behind an answer that is none of 2xx; keeps the problem document."""
+    problem = _problem_in(answer)
+    if problem is None:
+        words = f"the server answered {answer.status} without saying why"
+        kind = _BY_STATUS.get(answer.status, HourhandError)
+        return kind(words)
+    words = str(problem.get("detail") or problem.get("title") or f"answered {answer.status}")
+    kind = _kind_of(str(problem.get("code")), answer.status)
+    error = _made(kind, words[:_LONGEST_WORDS], problem, answer)
+    error.problem = problem
+    return error
+
+
+def retry_after_s(answer: Answer) -> float | None:
+    """How long the server asks to wait, where it says so in seconds."""
+    text = answer.headers.get("retry-after", "")
+    return float(text) if text.isascii() and text.isdigit() and len(text) < 7 else None
+
+
+def _made(kind: type[HourhandError], words: str, problem: dict[str, Any], answer: Answer) -> HourhandError:
+    if issubclass(kind, Invalid):
+        return kind(words, _faults_in(problem))
+    if issubclass(kind, Overloaded):
+        return kind(words, int(retry_after_s(answer) or 1))
+    return kind(words)
+
+
+def _kind_of(code: str, status: int) -> type[HourhandError]:
+    by_code = {kind.code: kind for kind in _tree(HourhandError)}
+    return by_code.get(code) or _BY_STATUS.get(status, HourhandError)
+
+
+def _tree(kind: type[HourhandError]) -> Iterator[type[HourhandError]]:
+    for child in kind.__subclasses__():
+        if child.__module__ == HourhandError.__module__:
+            yield child
+            yield from _tree(child)
+
+
+def _faults_in(problem: dict[str, Any]) -> list[Fault]:
+    faults = []
+    for one in problem.get("errors") or ():
+        try:
+            faults.append(msgspec.convert(one, Fault))
+        except msgspec.ValidationError:
+            continue
+    return faults
+
+
+def _problem_in(answer: Answer) -> dict[str, Any] | None:
+    try:
+        problem = msgspec.json.decode(answer.body)
+    except (msgspec.DecodeError, RecursionError):
+        return None
+    return problem if isinstance(problem, dict) and ("code" in problem or "title" in problem) else None
