@@ -8,7 +8,7 @@ import hashlib
 import re
 from collections.abc import Sequence
 
-from hourhand.core.lifecycle import Event, Reason, State
+from hourhand.core.lifecycle import Event, Phase, Reason, State
 from hourhand.core.overlap import free_slots
 from hourhand.core.run import Settlement
 from hourhand.ports.store import Hint
@@ -81,7 +81,19 @@ def hand_on(tx: Tx, job_id: int) -> int:
         tx.all("take_blocked", (job_id, run.scheduled_at))
         tx.insert(
             "add_ready",
-            [(job_id, slots[0], run.scheduled_at, run.lane, run.due_at, run.trigger, run.fence, run.tries)],
+            [
+                (
+                    job_id,
+                    slots[0],
+                    run.scheduled_at,
+                    run.lane,
+                    run.due_at,
+                    run.trigger,
+                    run.fence,
+                    run.tries,
+                    Phase.READY,
+                )
+            ],
         )
         tx.hints.add(Hint.RUNS)
         handed += 1

@@ -63,4 +63,4 @@ SELECT concurrency FROM jobs WHERE id = ?;
 
 -- add_ready: a slot is handed on
 INSERT INTO running (job_id, slot, scheduled_at, lane, due_at, trigger, fence, tries, phase)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, 0);
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?);

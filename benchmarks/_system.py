@@ -1,0 +1,133 @@
+"""A whole embedded system for benchmarks: the real services on a real file, without the API's server."""
+
+import asyncio
+import contextlib
+import gc
+import resource
+import sys
+import tempfile
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import uvloop
+
+from hourhand.clock import SystemClock
+from hourhand.config import Settings
+from hourhand.config.settings import HistorySettings, LimitSettings, SchedulerSettings, StoreSettings, WorkerSettings
+from hourhand.core.instant import SECOND_US
+from hourhand.core.lifecycle import Event
+from hourhand.core.model import EveryTiming, JobSpec, Misfire, PythonTarget
+from hourhand.core.run import ClaimedRun, Settlement
+from hourhand.functions import Hourhand, REGISTRY
+from hourhand.ids import IdSource
+from hourhand.services.jobs import NewJob
+from hourhand.telemetry import Telemetry
+from hourhand.wiring.parts import Parts, build_parts, build_targets, open_store
+
+TENANT = "default"
+hh = Hourhand()
+
+
+@hh.function
+async def noop() -> None:
+    """Does nothing, so that everything else is what is measured."""
+
+
+NOOP = noop.function_name
+
+
+@dataclass
+class Tally:
+    """What the system settled: counts and lateness."""
+
+    succeeded: int = 0
+    others: int = 0
+    lags_us: list[int] = field(default_factory=list)
+    keep_lags: bool = False
+
+    def __call__(self, batch: Sequence[tuple[ClaimedRun, Settlement]]) -> None:
+        for run, settlement in batch:
+            if settlement.event is Event.SUCCEED:
+                self.succeeded += 1
+                if self.keep_lags and settlement.started_at is not None:
+                    self.lags_us.append(settlement.started_at - run.due_at)
+            else:
+                self.others += 1
+
+
+def settings_for(path: Path, *, concurrency: int, horizon_s: int = 10, lead_s: float = 2.0) -> Settings:
+    """Settings of a benchmark; intervals below a second are allowed, so that few jobs can load it fully."""
+    return Settings(
+        store=StoreSettings(url=f"sqlite:///{path}"),
+        scheduler=SchedulerSettings(horizon_us=horizon_s * SECOND_US, lead_us=int(lead_s * SECOND_US)),
+        worker=WorkerSettings(concurrency=concurrency),
+        limits=LimitSettings(min_interval_us=1000),
+        history=HistorySettings(),
+    )
+
+
+@contextlib.asynccontextmanager
+async def system(settings: Settings, tally: Tally) -> AsyncIterator[Parts]:
+    """Everything but the API's server; `parts.node.start()` begins the work."""
+    clock = SystemClock()
+    store = open_store(settings, clock)
+    parts = build_parts(
+        settings,
+        store=store,
+        clock=clock,
+        ids=IdSource(clock),
+        telemetry=Telemetry(),
+        targets=build_targets(settings, clock, REGISTRY, None),
+        settled=tally,
+    )
+    try:
+        yield parts
+    finally:
+        await parts.node.stop(0)
+        await parts.close()
+
+
+def every(interval_us: int, phase_at: int, name: str = "bench") -> NewJob:
+    """A recurring no-op that is never skipped for being late."""
+    return NewJob(
+        spec=JobSpec(
+            name=name,
+            timing=EveryTiming(interval_us=interval_us, phase_at=phase_at),
+            target=PythonTarget(function=NOOP),
+            misfire=Misfire(grace_us=3600 * SECOND_US),
+        )
+    )
+
+
+async def create(parts: Parts, jobs: Sequence[NewJob], batch: int = 1000) -> None:
+    """Import jobs through the service, in batches."""
+    for start in range(0, len(jobs), batch):
+        answers = await parts.jobs.create_many(TENANT, jobs[start : start + batch])
+        wrong = [answer for answer in answers if isinstance(answer, Exception)]
+        if wrong:
+            raise wrong[0]
+
+
+def run(main: "asyncio._CoroutineLike[None]") -> None:
+    """Run a benchmark as `hourhand up` runs: uvloop, a short switch interval, a quiet collector."""
+    sys.setswitchinterval(0.001)
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(main)
+
+
+def quiet() -> None:
+    """Let the collector ignore what exists now."""
+    gc.collect()
+    gc.freeze()
+
+
+def memory_mb() -> float:
+    """Resident memory of this process now."""
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * resource.getpagesize() / 1e6
+
+
+def scratch() -> "tempfile.TemporaryDirectory[str]":
+    """A directory for the store's file, on the disk of the repository rather than in memory."""
+    return tempfile.TemporaryDirectory(prefix="bench-", dir=Path.cwd())
