@@ -7,6 +7,7 @@ Searches go straight to the answer from either side, and counting goes by months
 from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from hourhand.core.instant import SECOND_US
 from hourhand.core.schedule.days import Days
@@ -110,7 +111,7 @@ class Cron:
 
     def min_gap(self) -> int:
         """No two of its wall times lie closer; beside a zone change two fires may."""
-        return self.wall.shortest_distance() * SECOND_US
+        return _min_gap_us(self.wall)
 
     def describe(self) -> str:
         """The rule in words."""
@@ -233,6 +234,12 @@ class Cron:
                 found.append(start + wall - view.gap_from[k])
             wall = self.wall.at_or_after(wall + 1)
         return found
+
+
+@lru_cache(maxsize=16_384)
+def _min_gap_us(wall: WallTimes) -> int:
+    """Asked for every job that is created, and many jobs have the same rule."""
+    return wall.shortest_distance() * SECOND_US
 
 
 def _key(wall: WallTimes, zone: str, gap: Gap, fold: Fold) -> str:
