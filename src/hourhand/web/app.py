@@ -40,9 +40,8 @@ def create_app(
         jobs=jobs, runs=runs, store=store, clock=clock, registry=registry, parts=parts, settings=settings
     )
     app.openapi = lambda: describe(app)  # type: ignore[method-assign]
-    for router in API:
-        app.include_router(router, prefix=PREFIX)
-        app.include_router(router, prefix=ALIAS, include_in_schema=False)
+    app.include_router(API, prefix=PREFIX)
+    app.include_router(API, prefix=ALIAS, include_in_schema=False)
     app.include_router(PROCESS)
     for prefix in (PREFIX, ALIAS):
         app.include_router(PROCESS, prefix=prefix, include_in_schema=False)

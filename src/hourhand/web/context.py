@@ -1,10 +1,9 @@
 """What routes are given: the services and settings of this process, and on whose behalf a request comes."""
 
 from collections.abc import Callable, Mapping
-from typing import Annotated
 
 import msgspec
-from fastapi import Depends, Request
+from fastapi import Request
 from prometheus_client import CollectorRegistry
 
 from hourhand.clock import Clock
@@ -36,16 +35,12 @@ class WebContext(msgspec.Struct, frozen=True, kw_only=True):
     settings: WebSettings
 
 
-async def context_of(request: Request) -> WebContext:
+def context_of(request: Request) -> WebContext:
     """The context of the application that a request came to."""
     context: WebContext = request.app.state.context
     return context
 
 
-async def tenant_of(request: Request) -> str:
-    """Whose jobs a request is about; without logins there is one tenant."""
-    return DEFAULT_TENANT
-
-
-Web = Annotated[WebContext, Depends(context_of)]
-Tenant = Annotated[str, Depends(tenant_of)]
+def caller_of(request: Request) -> tuple[WebContext, str]:
+    """The context, and whose jobs a request is about; without logins there is one tenant."""
+    return context_of(request), DEFAULT_TENANT

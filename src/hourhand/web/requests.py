@@ -1,10 +1,13 @@
 """What routes read of a request beside its document: bodies, ids, versions, times and known parameters."""
 
 import re
-from typing import Annotated
+from collections.abc import Callable, Coroutine
+from typing import Annotated, Any
 
 from fastapi import Query
+from fastapi.routing import APIRoute
 from starlette.requests import Request
+from starlette.responses import Response
 
 from hourhand.core.fault import Fault
 from hourhand.core.identity import RunKey, parse_job_id, parse_run_id
@@ -54,19 +57,20 @@ def content_type(request: Request) -> str:
     return request.headers.get("content-type", "").partition(";")[0].strip().lower()
 
 
-async def known_parameters(request: Request) -> None:
-    """Refuse query parameters that a route does not have."""
-    if not request.scope["query_string"]:
-        return
-    route = request.scope["route"]
-    known = {field.alias for field in route.dependant.query_params}
-    faults = [
-        unknown_field(f"?{name}", name, known, "a query parameter of this route")
-        for name in request.query_params
-        if name not in known
-    ]
-    if faults:
-        raise _unknown_parameters(faults, known)
+class StrictRoute(APIRoute):
+    """A route that refuses query parameters it does not have."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """FastAPI's handler behind the check."""
+        handle = super().get_route_handler()
+        known = {field.alias for field in self.dependant.query_params}
+
+        async def strict(request: Request) -> Response:
+            if request.scope["query_string"]:
+                _check_parameters(request, known)
+            return await handle(request)
+
+        return strict
 
 
 def job_id_in(text: str) -> int:
@@ -132,7 +136,10 @@ def prefers_representation(request: Request) -> bool:
     return "return=representation" in request.headers.get("prefer", "").replace(" ", "").lower()
 
 
-def _unknown_parameters(faults: list[Fault], known: set[str]) -> Invalid:
-    allowed = ", ".join(sorted(known)) or "none"
-    named = ", ".join(fault.pointer.removeprefix("?")[:60] for fault in faults)
-    return Invalid(f"no such query parameter: {named}; allowed: {allowed}", faults)
+def _check_parameters(request: Request, known: set[str]) -> None:
+    names = [name for name in request.query_params if name not in known]
+    if not names:
+        return
+    faults = [unknown_field(f"?{name}", name, known, "a query parameter of this route") for name in names]
+    allowed, named = ", ".join(sorted(known)) or "none", ", ".join(name[:60] for name in names)
+    raise Invalid(f"no such query parameter: {named}; allowed: {allowed}", faults)

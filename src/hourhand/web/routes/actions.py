@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Header, Query, Request
+from fastapi import APIRouter, Header, Query, Request
 from starlette.responses import Response
 
 from hourhand.core.identity import format_job_id, format_run_id
@@ -17,7 +17,7 @@ from hourhand.web.answers import (
     time_answers,
     version_answers,
 )
-from hourhand.web.context import Tenant, Web, WebContext
+from hourhand.web.context import WebContext, caller_of
 from hourhand.web.cursors import page, read_cursor, write_cursor
 from hourhand.web.faults import validated
 from hourhand.web.json_text import read_object
@@ -26,17 +26,17 @@ from hourhand.web.requests import (
     CursorText,
     DryRun,
     Limit,
+    StrictRoute,
     api_prefix,
     empty_body,
     job_id_in,
     json_body,
-    known_parameters,
 )
 from hourhand.web.routes.jobs import JobIdText, changed_answer
 from hourhand.web.schema import PauseDocument
 from hourhand.web.shapes import JobAnswer, NextTimes, RunList, Started, StatusAnswer, VersionList
 
-router = APIRouter(tags=["jobs"], dependencies=[Depends(known_parameters)])
+router = APIRouter(tags=["jobs"], route_class=StrictRoute)
 
 RequestKey = Annotated[
     str | None,
@@ -51,10 +51,9 @@ RequestKey = Annotated[
     responses=problems(404, body=True),
     openapi_extra=takes(PauseDocument, required=False),
 )
-async def pause_job(
-    request: Request, web: Web, tenant: Tenant, job_id: JobIdText, dry_run: DryRun = False
-) -> Response:
+async def pause_job(request: Request, job_id: JobIdText, dry_run: DryRun = False) -> Response:
     """Takes effect at `effective_from`; what passes while it is paused is not made up for."""
+    web, tenant = caller_of(request)
     body = await json_body(request)
     asked = validated(PauseDocument, read_object(body, "a note and until") if body.strip() else {})
     changed = await web.jobs.pause(
@@ -69,10 +68,9 @@ async def pause_job(
     response_model=JobAnswer,
     responses=problems(404, body=True),
 )
-async def resume_job(
-    request: Request, web: Web, tenant: Tenant, job_id: JobIdText, dry_run: DryRun = False
-) -> Response:
+async def resume_job(request: Request, job_id: JobIdText, dry_run: DryRun = False) -> Response:
     """Makes runs again from `effective_from` on."""
+    web, tenant = caller_of(request)
     await empty_body(request)
     changed = await web.jobs.resume(tenant, job_id_in(job_id), dry_run=dry_run)
     return changed_answer(web, changed, dry_run)
@@ -87,13 +85,12 @@ async def resume_job(
 )
 async def run_job(
     request: Request,
-    web: Web,
-    tenant: Tenant,
     job_id: JobIdText,
     dry_run: DryRun = False,
     request_key: RequestKey = None,
 ) -> Response:
     """The run waits for a free slot like any other."""
+    web, tenant = caller_of(request)
     await empty_body(request)
     if dry_run:
         await web.jobs.get(tenant, job_id_in(job_id))
@@ -109,8 +106,9 @@ async def run_job(
     response_model=StatusAnswer,
     responses=problems(404),
 )
-async def job_status(web: Web, tenant: Tenant, job_id: JobIdText) -> Response:
+async def job_status(request: Request, job_id: JobIdText) -> Response:
     """The newest run that is due and neither skipped nor cancelled speaks for the job; PENDING before the first."""
+    web, tenant = caller_of(request)
     job = await web.jobs.get(tenant, job_id_in(job_id))
     return json_answer(status_answer(job, await web.runs.status(job, web.jobs.next_at(job))))
 
@@ -123,13 +121,12 @@ async def job_status(web: Web, tenant: Tenant, job_id: JobIdText) -> Response:
 )
 async def job_history(
     request: Request,
-    web: Web,
-    tenant: Tenant,
     job_id: JobIdText,
     limit: Limit = 50,
     cursor: CursorText = None,
 ) -> Response:
     """The scheduled and running ones are included."""
+    web, tenant = caller_of(request)
     place = read_cursor(cursor, "history")
     job = await web.jobs.get(tenant, job_id_in(job_id))
     runs = await web.runs.history(job, before_at=place[0] if place else None, limit=limit)
@@ -142,12 +139,12 @@ async def job_history(
     "/jobs/{job_id}/next", summary="A job's coming times", response_model=NextTimes, responses=problems(404)
 )
 async def next_times(
-    web: Web,
-    tenant: Tenant,
+    request: Request,
     job_id: JobIdText,
     n: Annotated[int, Query(ge=1, le=1000, description="How many.", examples=[10])] = 10,
 ) -> Response:
     """With what DST moves, drops or repeats; none while the job is paused."""
+    web, tenant = caller_of(request)
     job = await web.jobs.get(tenant, job_id_in(job_id))
     return json_answer(
         {
@@ -164,8 +161,9 @@ async def next_times(
     response_model=VersionList,
     responses=problems(404),
 )
-async def job_versions(web: Web, tenant: Tenant, job_id: JobIdText) -> Response:
+async def job_versions(request: Request, job_id: JobIdText) -> Response:
     """Oldest first; the last is in force."""
+    web, tenant = caller_of(request)
     return json_answer({"data": version_answers(await web.jobs.versions(tenant, job_id_in(job_id)))})
 
 

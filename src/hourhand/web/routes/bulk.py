@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
 import msgspec
-from fastapi import APIRouter, Depends, Request
+from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from hourhand.core.fault import Fault
@@ -18,18 +18,18 @@ from hourhand.core.model import Job
 from hourhand.errors import HourhandError, TooLarge
 from hourhand.services.jobs import MAX_BULK, NewJob
 from hourhand.web.answers import json_answer
-from hourhand.web.context import Tenant, Web, WebContext
+from hourhand.web.context import WebContext, caller_of
 from hourhand.web.documents import parse_document
 from hourhand.web.faults import refusal
 from hourhand.web.guards import DOCUMENT_SLACK_BYTES, LIST_BYTES
 from hourhand.web.json_text import json_kind, read_json
 from hourhand.web.openapi import problems, takes_many
 from hourhand.web.problems import REQUEST_ID, problem_of
-from hourhand.web.requests import NDJSON, DryRun, check_json, content_type, known_parameters
+from hourhand.web.requests import NDJSON, DryRun, StrictRoute, check_json, content_type
 from hourhand.web.schema import JobDocument
 from hourhand.web.shapes import BulkAnswer
 
-router = APIRouter(tags=["jobs"], dependencies=[Depends(known_parameters)])
+router = APIRouter(tags=["jobs"], route_class=StrictRoute)
 
 MAX_LINES = 100_000
 _BATCH_BYTES = 8 * 1024 * 1024
@@ -44,12 +44,13 @@ _LIST_DECODER = msgspec.json.Decoder(list[msgspec.Raw])
     responses=problems(body=True),
     openapi_extra=takes_many(JobDocument, MAX_BULK),
 )
-async def create_jobs(request: Request, web: Web, tenant: Tenant, dry_run: DryRun = False) -> Response:
+async def create_jobs(request: Request, dry_run: DryRun = False) -> Response:
     """A JSON list of up to 1,000 documents, or up to 100,000 lines of JSON (application/x-ndjson).
 
     Answers 200 with the fate of each. Lines are stored in batches as they come: those of a batch that was
     answered for are durable even if the request breaks off later.
     """
+    web, tenant = caller_of(request)
     import_ = _Import(web, tenant, dry_run, request.scope.get(REQUEST_ID))
     if content_type(request) in NDJSON:
         await _take_lines(request, import_)

@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Depends, Query, Request
+from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
 from hourhand.core.fault import Fault
@@ -12,7 +12,7 @@ from hourhand.errors import Invalid, NotFound
 from hourhand.ports.store import DeadQuery
 from hourhand.services.runs import MAX_AT_ONCE
 from hourhand.web.answers import dead_group_answer, dead_letter_answer, json_answer
-from hourhand.web.context import Tenant, Web, WebContext
+from hourhand.web.context import WebContext, caller_of
 from hourhand.web.cursors import page, read_cursor, write_cursor
 from hourhand.web.faults import refusal, validated
 from hourhand.web.fields import shown
@@ -22,17 +22,17 @@ from hourhand.web.requests import (
     CursorText,
     DryRun,
     Limit,
+    StrictRoute,
     instant_in,
     job_filter_in,
     json_body,
-    known_parameters,
     run_key_in,
 )
 from hourhand.web.routes.runs import RunIdText
 from hourhand.web.schema import DeadFilterDocument, DeadSelectionDocument
 from hourhand.web.shapes import DeadChange, DeadGroupList, DeadLetterAnswer, DeadLetterList
 
-router = APIRouter(tags=["dead letters"], dependencies=[Depends(known_parameters)])
+router = APIRouter(tags=["dead letters"], route_class=StrictRoute)
 
 Change = Callable[[str, Sequence[RunKey]], Awaitable[list[RunKey]]]
 
@@ -45,8 +45,6 @@ Change = Callable[[str, Sequence[RunKey]], Awaitable[list[RunKey]]]
 )
 async def list_dead_letters(
     request: Request,
-    web: Web,
-    tenant: Tenant,
     job_id: Annotated[str | None, Query(description="Only of this job.")] = None,
     error: Annotated[str | None, Query(max_length=200, description="Only with this fingerprint.")] = None,
     from_: Annotated[str | None, Query(alias="from", description="Failed at or after.")] = None,
@@ -58,6 +56,7 @@ async def list_dead_letters(
     cursor: CursorText = None,
 ) -> Response:
     """Newest first; with `group_by` the largest groups first, over all of them."""
+    web, tenant = caller_of(request)
     query = DeadQuery(
         job_id=job_filter_in(job_id),
         fingerprint=error,
@@ -90,10 +89,9 @@ async def list_dead_letters(
     responses=problems(body=True),
     openapi_extra=takes(DeadSelectionDocument),
 )
-async def requeue_dead_letters(
-    request: Request, web: Web, tenant: Tenant, dry_run: DryRun = False
-) -> Response:
+async def requeue_dead_letters(request: Request, dry_run: DryRun = False) -> Response:
     """The same runs go on, under the same idempotency key, with all their tries again."""
+    web, tenant = caller_of(request)
     return await _change(request, web, tenant, web.runs.requeue, dry_run)
 
 
@@ -104,10 +102,9 @@ async def requeue_dead_letters(
     responses=problems(body=True),
     openapi_extra=takes(DeadSelectionDocument),
 )
-async def discard_dead_letters(
-    request: Request, web: Web, tenant: Tenant, dry_run: DryRun = False
-) -> Response:
+async def discard_dead_letters(request: Request, dry_run: DryRun = False) -> Response:
     """History keeps them."""
+    web, tenant = caller_of(request)
     return await _change(request, web, tenant, web.runs.discard, dry_run)
 
 
@@ -117,8 +114,9 @@ async def discard_dead_letters(
     response_model=DeadLetterAnswer,
     responses=problems(404),
 )
-async def read_dead_letter(web: Web, tenant: Tenant, run_id: RunIdText) -> Response:
+async def read_dead_letter(request: Request, run_id: RunIdText) -> Response:
     """404 once it was requeued or discarded; the run itself stays at /runs/{run_id}."""
+    web, tenant = caller_of(request)
     key = run_key_in(run_id)
     letters = await web.runs.dead_among(tenant, [key])
     if not letters:

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Depends, Path, Query, Request
+from fastapi import APIRouter, Path, Query, Request
 from starlette.responses import Response
 
 from hourhand.core.identity import format_job_id
@@ -11,7 +11,7 @@ from hourhand.core.model import Job, JobState
 from hourhand.ports.store import Changed, JobQuery
 from hourhand.services.jobs import NewJob
 from hourhand.web.answers import entity_tag, instant, job_answer, json_answer
-from hourhand.web.context import Tenant, Web, WebContext
+from hourhand.web.context import WebContext, caller_of
 from hourhand.web.cursors import page, read_cursor, write_cursor
 from hourhand.web.documents import parse_document
 from hourhand.web.openapi import problems, takes
@@ -20,16 +20,16 @@ from hourhand.web.requests import (
     CursorText,
     DryRun,
     Limit,
+    StrictRoute,
     expected_version,
     job_id_in,
     json_body,
-    known_parameters,
     prefers_representation,
 )
 from hourhand.web.schema import JobDocument
 from hourhand.web.shapes import Created, Deleted, JobAnswer, JobList
 
-router = APIRouter(tags=["jobs"], dependencies=[Depends(known_parameters)])
+router = APIRouter(tags=["jobs"], route_class=StrictRoute)
 
 JobIdText = Annotated[str, Path(description="The job's id.", examples=["J-0d3x8m2k7q1vt"])]
 KeyText = Annotated[str, Path(description="The job's key; may contain slashes.", examples=["billing/daily"])]
@@ -43,8 +43,9 @@ KeyText = Annotated[str, Path(description="The job's key; may contain slashes.",
     responses=problems(409, 429, body=True),
     openapi_extra=takes(JobDocument),
 )
-async def create_job(request: Request, web: Web, tenant: Tenant, dry_run: DryRun = False) -> Response:
+async def create_job(request: Request, dry_run: DryRun = False) -> Response:
     """Answers `{job_id, next_fire_time}`; the whole job with `Prefer: return=representation`."""
+    web, tenant = caller_of(request)
     body = await json_body(request)
     new = parse_document(body, web.clock.now(), rules=web.settings.documents)
     job = await web.jobs.create(tenant, new, dry_run=dry_run)
@@ -62,8 +63,6 @@ async def create_job(request: Request, web: Web, tenant: Tenant, dry_run: DryRun
 @router.get("/jobs", summary="List jobs, newest first", response_model=JobList, responses=problems())
 async def list_jobs(
     request: Request,
-    web: Web,
-    tenant: Tenant,
     state: Annotated[JobState | None, Query(description="Only jobs in this state.")] = None,
     tag: Annotated[str | None, Query(max_length=200, description="Only jobs with this tag.")] = None,
     name: Annotated[str | None, Query(max_length=200, description="Only names that begin so.")] = None,
@@ -75,6 +74,7 @@ async def list_jobs(
     cursor: CursorText = None,
 ) -> Response:
     """A page may hold fewer than `limit` jobs although there are more: go on while `next_cursor` is there."""
+    web, tenant = caller_of(request)
     place = read_cursor(cursor, "jobs")
     query = JobQuery(
         state=state,
@@ -97,11 +97,11 @@ async def list_jobs(
     responses=problems(404, 409),
 )
 async def resolve_job(
-    web: Web,
-    tenant: Tenant,
+    request: Request,
     ref: Annotated[str, Query(min_length=1, max_length=300, description="An id, a key or a name.")],
 ) -> Response:
     """404 when nothing has it, 409 when several jobs have the name."""
+    web, tenant = caller_of(request)
     return _job(web, await web.jobs.resolve(tenant, ref))
 
 
@@ -112,10 +112,9 @@ async def resolve_job(
     responses={201: {"model": JobAnswer, "description": "It was created."}, **problems(409, 412, body=True)},
     openapi_extra=takes(JobDocument),
 )
-async def upsert_job(
-    request: Request, web: Web, tenant: Tenant, key: KeyText, dry_run: DryRun = False
-) -> Response:
+async def upsert_job(request: Request, key: KeyText, dry_run: DryRun = False) -> Response:
     """A document that changes nothing makes no version. Never un-pauses: that is for people to decide."""
+    web, tenant = caller_of(request)
     body = await json_body(request)
 
     def change(job: Job | None, now_at: int) -> NewJob:
@@ -128,8 +127,9 @@ async def upsert_job(
 
 
 @router.get("/jobs/{job_id}", summary="Read a job", response_model=JobAnswer, responses=problems(404))
-async def read_job(web: Web, tenant: Tenant, job_id: JobIdText) -> Response:
+async def read_job(request: Request, job_id: JobIdText) -> Response:
     """The ETag is the version; give it back as If-Match to change only what you have seen."""
+    web, tenant = caller_of(request)
     return _job(web, await web.jobs.get(tenant, job_id_in(job_id)))
 
 
@@ -140,10 +140,9 @@ async def read_job(web: Web, tenant: Tenant, job_id: JobIdText) -> Response:
     responses=problems(404, 409, 412, body=True),
     openapi_extra=takes(JobDocument, "application/merge-patch+json", "application/json"),
 )
-async def patch_job(
-    request: Request, web: Web, tenant: Tenant, job_id: JobIdText, dry_run: DryRun = False
-) -> Response:
+async def patch_job(request: Request, job_id: JobIdText, dry_run: DryRun = False) -> Response:
     """A merge patch: what it does not name stays, null resets to the default, another schedule replaces the present one."""
+    web, tenant = caller_of(request)
     patch = read_patch(await json_body(request))
 
     def change(job: Job, now_at: int) -> NewJob:
@@ -161,10 +160,9 @@ async def patch_job(
     responses=problems(404, 409, 412, body=True),
     openapi_extra=takes(JobDocument),
 )
-async def replace_job(
-    request: Request, web: Web, tenant: Tenant, job_id: JobIdText, dry_run: DryRun = False
-) -> Response:
+async def replace_job(request: Request, job_id: JobIdText, dry_run: DryRun = False) -> Response:
     """What the document leaves out has its default, but a paused job stays paused unless `paused` is named."""
+    web, tenant = caller_of(request)
     body = await json_body(request)
 
     def change(job: Job, now_at: int) -> NewJob:
@@ -177,13 +175,13 @@ async def replace_job(
 
 @router.delete("/jobs/{job_id}", summary="Delete a job", response_model=Deleted, responses=problems(404))
 async def delete_job(
-    web: Web,
-    tenant: Tenant,
+    request: Request,
     job_id: JobIdText,
     cancel_running: Annotated[bool, Query(description="Cancel what runs; else it finishes.")] = False,
     dry_run: DryRun = False,
 ) -> Response:
     """Its coming runs are dropped; its versions and history stay."""
+    web, tenant = caller_of(request)
     await web.jobs.delete(tenant, job_id_in(job_id), cancel_running=cancel_running, dry_run=dry_run)
     return json_answer({"deleted": True, "dry_run": True} if dry_run else {"deleted": True})
 

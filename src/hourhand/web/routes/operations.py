@@ -1,18 +1,18 @@
 """The process itself: nodes, health, readiness, metrics, and a first page that says what this is."""
 
-from fastapi import APIRouter, Depends, Request
+from fastapi import APIRouter, Request
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from starlette.responses import HTMLResponse, Response
 
 from hourhand import __version__
 from hourhand.errors import HourhandError
 from hourhand.web.answers import json_answer, node_answer
-from hourhand.web.context import Tenant, Web
+from hourhand.web.context import context_of
 from hourhand.web.openapi import describe, problems
-from hourhand.web.requests import known_parameters
+from hourhand.web.requests import StrictRoute
 from hourhand.web.shapes import Health, NodeList, Readiness
 
-router = APIRouter(tags=["operations"], dependencies=[Depends(known_parameters)])
+router = APIRouter(tags=["operations"], route_class=StrictRoute)
 process_router = APIRouter(tags=["operations"])
 
 _PAGE = """<!doctype html>
@@ -29,8 +29,9 @@ _PAGE_HEADERS = {
 
 
 @router.get("/nodes", summary="The processes of the cluster", response_model=NodeList, responses=problems())
-async def list_nodes(web: Web, tenant: Tenant) -> Response:
+async def list_nodes(request: Request) -> Response:
     """Those whose lease has run out are shown until they are forgotten."""
+    web = context_of(request)
     now_at = await web.store.now()
     return json_answer({"data": [node_answer(node, now_at) for node in await web.store.nodes()]})
 
@@ -47,8 +48,9 @@ async def health() -> Response:
     response_model=Readiness,
     responses={**problems(), 503: {"model": Readiness, "description": "Some part does not work."}},
 )
-async def readiness(web: Web) -> Response:
+async def readiness(request: Request) -> Response:
     """Asks the store for a write, and each part how it is."""
+    web = context_of(request)
     parts = {name: wrong or "ok" for name, wrong in web.parts().items()}
     try:
         await web.store.ping()
@@ -65,8 +67,9 @@ async def readiness(web: Web) -> Response:
     response_class=Response,
     responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}}, **problems()},
 )
-async def metrics(web: Web) -> Response:
+async def metrics(request: Request) -> Response:
     """Sizes, lags, fires, and requests by route."""
+    web = context_of(request)
     return Response(generate_latest(web.registry), media_type=CONTENT_TYPE_LATEST)
 
 

@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Path, Query, Request
+from fastapi import APIRouter, Path, Query, Request
 from starlette.responses import Response
 
 from hourhand.core.fault import Fault
@@ -11,22 +11,22 @@ from hourhand.core.lifecycle import FINAL, State
 from hourhand.errors import Conflict, Invalid
 from hourhand.ports.store import RunQuery
 from hourhand.web.answers import json_answer, run_answer
-from hourhand.web.context import Tenant, Web
+from hourhand.web.context import caller_of
 from hourhand.web.cursors import page, read_cursor, write_cursor
 from hourhand.web.openapi import problems
 from hourhand.web.requests import (
     CursorText,
     DryRun,
     Limit,
+    StrictRoute,
     empty_body,
     instant_in,
     job_filter_in,
-    known_parameters,
     run_key_in,
 )
 from hourhand.web.shapes import RunAnswer, RunList
 
-router = APIRouter(tags=["runs"], dependencies=[Depends(known_parameters)])
+router = APIRouter(tags=["runs"], route_class=StrictRoute)
 
 RunIdText = Annotated[str, Path(description="The run's id.", examples=["J-0d3x8m2k7q1vt@20261116T080000Z"])]
 
@@ -34,8 +34,6 @@ RunIdText = Annotated[str, Path(description="The run's id.", examples=["J-0d3x8m
 @router.get("/runs", summary="Runs across jobs, newest first", response_model=RunList, responses=problems())
 async def list_runs(
     request: Request,
-    web: Web,
-    tenant: Tenant,
     state: Annotated[list[State] | None, Query(description="Only these; may be repeated.")] = None,
     job_id: Annotated[str | None, Query(description="Only of this job.")] = None,
     from_: Annotated[
@@ -46,6 +44,7 @@ async def list_runs(
     cursor: CursorText = None,
 ) -> Response:
     """Finished runs in a window of time; with state RUNNING, RETRYING or PENDING those that hold a slot now."""
+    web, tenant = caller_of(request)
     place = read_cursor(cursor, "runs", numbers=3)
     if place is None:
         given_to = instant_in(to, "to")
@@ -73,8 +72,9 @@ async def list_runs(
 
 
 @router.get("/runs/{run_id}", summary="Read a run", response_model=RunAnswer, responses=problems(404))
-async def read_run(web: Web, tenant: Tenant, run_id: RunIdText) -> Response:
+async def read_run(request: Request, run_id: RunIdText) -> Response:
     """Wherever it is: planned, waiting, running, finished or among the dead letters."""
+    web, tenant = caller_of(request)
     return json_answer(run_answer(await web.runs.get(tenant, run_key_in(run_id))))
 
 
@@ -87,10 +87,9 @@ async def read_run(web: Web, tenant: Tenant, run_id: RunIdText) -> Response:
         **problems(404, 409, body=True),
     },
 )
-async def cancel_run(
-    request: Request, web: Web, tenant: Tenant, run_id: RunIdText, dry_run: DryRun = False
-) -> Response:
+async def cancel_run(request: Request, run_id: RunIdText, dry_run: DryRun = False) -> Response:
     """200 when it is cancelled, 202 when its worker was asked to, 409 when it had ended."""
+    web, tenant = caller_of(request)
     await empty_body(request)
     key = run_key_in(run_id)
     if dry_run:

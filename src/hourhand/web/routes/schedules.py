@@ -1,6 +1,6 @@
 """Schedules before a job has them: what an expression means, and when it would fire."""
 
-from fastapi import APIRouter, Depends, Request
+from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from hourhand.core.fault import Fault
@@ -8,16 +8,16 @@ from hourhand.core.instant import SECOND_US, format_instant
 from hourhand.core.model import rule_of
 from hourhand.core.schedule import Cron, Every, Rule, next_zone_change, preview
 from hourhand.web.answers import json_answer, time_answers
-from hourhand.web.context import Tenant, Web
+from hourhand.web.context import context_of
 from hourhand.web.faults import refusal, validated
 from hourhand.web.json_text import read_object
 from hourhand.web.openapi import problems, takes
-from hourhand.web.requests import json_body, known_parameters
+from hourhand.web.requests import StrictRoute, json_body
 from hourhand.web.schema import ScheduleDocument
 from hourhand.web.shapes import Preview
 from hourhand.web.timings import cron_timing
 
-router = APIRouter(tags=["schedules"], dependencies=[Depends(known_parameters)])
+router = APIRouter(tags=["schedules"], route_class=StrictRoute)
 
 MAX_TIMES = 1_000
 
@@ -29,8 +29,9 @@ MAX_TIMES = 1_000
     responses=problems(body=True),
     openapi_extra=takes(ScheduleDocument),
 )
-async def preview_schedule(request: Request, web: Web, tenant: Tenant) -> Response:
+async def preview_schedule(request: Request) -> Response:
     """The schedule in words, and its coming times with what DST moves, drops or repeats. Changes nothing."""
+    web = context_of(request)
     asked = validated(ScheduleDocument, read_object(await json_body(request), "a schedule"))
     now_at = web.clock.now()
     rule = _rule(asked, now_at)
