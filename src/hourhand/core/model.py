@@ -6,6 +6,7 @@ belongs to the web edge; when a job fires belongs to `core.schedule`; what a run
 """
 
 from enum import IntEnum, StrEnum
+from functools import lru_cache
 
 import msgspec
 
@@ -198,8 +199,9 @@ class Version(msgspec.Struct, frozen=True, kw_only=True):
     deleted: bool = False
 
 
+@lru_cache(maxsize=10_000)
 def rule_of(timing: Timing) -> Rule | None:
-    """The recurrence behind a timing, None where there is none."""
+    """The recurrence behind a timing, None where there is none; remembered, since many jobs share one."""
     match timing:
         case CronTiming(expression=expression, tz=tz, gap=gap, fold=fold):
             return parse_cron(expression, tz=tz, gap=gap, fold=fold)

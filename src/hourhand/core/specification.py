@@ -3,6 +3,8 @@
 Pure. Answers faults that name the field, what was expected and what came; an empty list is a good job.
 """
 
+import re
+
 import msgspec
 
 from hourhand.core.fault import Fault
@@ -25,6 +27,8 @@ MAX_TAGS = 32
 MAX_CATCH_UP = 1_000
 MAX_GRACE_US = DAY_US
 MAX_RUNS = 10_000_000
+
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
 
 class SpecLimits(msgspec.Struct, frozen=True, kw_only=True):
@@ -85,7 +89,7 @@ def _label_faults(spec: JobSpec) -> list[Fault]:
     ]
     labels += [(f"/tags/{index}", tag, MAX_NAME) for index, tag in enumerate(spec.tags)]
     for pointer, text, longest in labels:
-        if len(text) > longest or any(ord(letter) < 32 or ord(letter) == 127 for letter in text):
+        if len(text) > longest or _CONTROL.search(text):
             expected = f"at most {longest} characters, none of them control characters"
             faults.append(Fault(pointer=pointer, expected=expected, got=f"{len(text)} characters"))
         elif not text and pointer != "/name":
