@@ -44,19 +44,23 @@ def patched(job: Job, patch: dict[str, Any], now_at: int, *, rules: DocumentRule
     _settle_target(document, change)
     kept = document.pop("payload")
     payload = {"payload": change.pop("payload")} if "payload" in change else {}
-    new = parse_document(merged(document, change) | payload, now_at, rules=rules)
+    resets = {name: None for name, value in change.items() if value is None}  # a misspelt one is a fault
+    new = parse_document(merged(document, change) | resets | payload, now_at, rules=rules)
     if payload:
         return new
     return msgspec.structs.replace(new, spec=msgspec.structs.replace(new.spec, payload=kept))
 
 
 def merged(value: Any, patch: Any) -> Any:
-    """RFC 7396, but for a removed field, which is None instead: that is its default."""
+    """RFC 7396: what a patch makes of a value."""
     if not isinstance(patch, dict):
         return patch
     result = dict(value) if isinstance(value, dict) else {}
     for name, change in patch.items():
-        result[name] = None if change is None else merged(result.get(name), change)
+        if change is None:
+            result.pop(name, None)
+        else:
+            result[name] = merged(result.get(name), change)
     return result
 
 

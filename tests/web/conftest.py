@@ -1,0 +1,61 @@
+"""An application over a real store on a clock that stands still, and a client that needs no socket."""
+
+from collections.abc import AsyncIterator, Callable
+
+import httpx2
+import pytest
+from fastapi import FastAPI
+from prometheus_client import CollectorRegistry
+
+from hourhand.clock import ManualClock
+from hourhand.core.instant import MINUTE_US
+from hourhand.core.specification import SpecLimits
+from hourhand.ids import IdSource
+from hourhand.services.jobs import Jobs
+from hourhand.services.runs import Runs
+from hourhand.stores.sqlite.store import SqliteStore
+from hourhand.web.app import create_app
+from hourhand.web.context import Parts, WebSettings
+
+ADDRESS = "http://127.0.0.1:7070"
+
+MakeApp = Callable[..., FastAPI]
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock()  # 2027-01-15T08:00:00Z, a Friday
+
+
+@pytest.fixture
+async def store(clock: ManualClock) -> AsyncIterator[SqliteStore]:
+    opened = SqliteStore.in_memory(clock=clock)
+    yield opened
+    await opened.close()
+
+
+@pytest.fixture
+def make_app(store: SqliteStore, clock: ManualClock) -> MakeApp:
+    def make(settings: WebSettings | None = None, parts: Parts = dict) -> FastAPI:
+        return create_app(
+            jobs=Jobs(store=store, ids=IdSource(clock, seed=1), clock=clock, limits=SpecLimits()),
+            runs=Runs(store=store, clock=clock, horizon_us=MINUTE_US),
+            store=store,
+            clock=clock,
+            registry=CollectorRegistry(),
+            settings=settings,
+            parts=parts,
+        )
+
+    return make
+
+
+@pytest.fixture
+def app(make_app: MakeApp) -> FastAPI:
+    return make_app()
+
+
+@pytest.fixture
+async def client(app: FastAPI) -> AsyncIterator[httpx2.AsyncClient]:
+    async with httpx2.AsyncClient(transport=httpx2.ASGITransport(app=app), base_url=ADDRESS) as opened:
+        yield opened
