@@ -92,6 +92,11 @@ def class_of_lane(lane: int) -> int:
     return lane % LANES_PER_POOL // _LANES_PER_CLASS
 
 
+def background_lane(lane: int) -> int:
+    """The lane beside a lane for work that may wait: the same pool and tenant slot, the background class."""
+    return lane + (BACKGROUND - class_of_lane(lane)) * _LANES_PER_CLASS
+
+
 def lanes_of_class(pool_id: int, run_class: int) -> range:
     """All lanes of one class in one pool, the overflow lane last."""
     first = lane_of(pool_id, run_class, 0)

@@ -13,15 +13,22 @@ from hourhand.core.model import FOREVER, JobSpec, MisfirePolicy, OnceTiming, Ver
 from hourhand.core.schedule import Rule
 
 MAX_TIMES_PER_STEP = 1_000  # a clock that is further behind goes on in the next step
-MAX_GRACE_TIMES = 5_000
+MAX_GRACE_TIMES = 5_000  # of more times within the grace, the older ones count as missed
 
 
-class Selector(msgspec.Struct, frozen=True, array_like=True):
-    """Which members a planned time is for: those with this misfire policy, by when they joined."""
+class MisfireGroup(msgspec.Struct, frozen=True, array_like=True):
+    """Members of a clock that miss alike: one policy, and one end where that lies among what was missed."""
 
     policy: MisfirePolicy
     grace_us: int
     limit: int
+    until: int = FOREVER
+
+
+class Selector(msgspec.Struct, frozen=True, array_like=True):
+    """Which members a planned time is for: those of one group, by when they joined."""
+
+    group: MisfireGroup
     since_from: int  # since_from <= member.since < since_below
     since_below: int
 
@@ -55,6 +62,8 @@ class ClockPlan(msgspec.Struct, frozen=True, kw_only=True):
     new_next_at: int | None  # None: the rule has no further time
     times: tuple[PlannedTime, ...]
     gaps: tuple[Gap, ...] = ()
+    late_to: int | None = None  # the newest missed time, where the clock was behind
+    groups: tuple[MisfireGroup, ...] = ()  # then it holds only if all members belong to one of these
 
 
 class Lateness(StrEnum):
@@ -71,20 +80,19 @@ def plan_clock(
     next_at: int,
     now_at: int,
     horizon_at: int,
-    misfires: tuple[tuple[str, int, int], ...],
+    misfires: tuple[MisfireGroup, ...],
 ) -> ClockPlan:
     """Plan one clock from `next_at` to the horizon.
 
-    `misfires` are the distinct (policy, grace, limit) of its members; only needed when it is behind.
+    `misfires` are the groups of its members; only needed when it is behind.
     """
     missed_to = rule.newest_in(next_at - 1, now_at)
-    smallest_grace = min((grace for _, grace, _ in misfires), default=0)
-    if missed_to is None or next_at + smallest_grace >= now_at:
+    if missed_to is None or _all_in_time(rule, next_at, now_at, misfires):
         return _on_time(clock_id, rule, next_at, horizon_at)
+    groups = _distinct_groups(misfires, missed_to)
     times: list[PlannedTime] = []
     gaps: list[Gap] = []
-    for policy, grace_us, limit in misfires:
-        group = (MisfirePolicy(policy), grace_us, limit)
+    for group in groups:
         late, gap = _late_times(rule, next_at, now_at, missed_to, group)
         times += late
         gaps += gap
@@ -95,28 +103,48 @@ def plan_clock(
         new_next_at=coming.new_next_at,
         times=(*times, *coming.times),
         gaps=tuple(gaps),
+        late_to=missed_to,
+        groups=groups,
     )
+
+
+def plan_leaver(
+    rule: Rule, next_at: int, now_at: int, last_at: int, since: int, group: MisfireGroup
+) -> tuple[list[PlannedTime], list[Gap]]:
+    """What a member that leaves its clock still gets of the times from `next_at` to `last_at`."""
+    times: list[PlannedTime] = []
+    gaps: list[Gap] = []
+    at: int | None = next_at
+    while at is not None and at <= last_at:
+        step = plan_clock(0, rule, at, now_at, last_at, (group,))
+        times += [time for time in step.times if _is_for(time, since, group.until)]
+        gaps += step.gaps
+        at = step.new_next_at
+    return times, gaps
 
 
 def judge_late(rule: Rule | None, spec: JobSpec, scheduled_at: int, until: int, now_at: int) -> Lateness:
     """The same policy for one run that was planned in time but not claimed within its grace."""
-    misfire = spec.misfire
+    if rule is None:
+        return _lateness(spec, newer=0)
     last_at = min(now_at, until)
-    match misfire.policy:
-        case MisfirePolicy.SKIP:
-            return Lateness.SKIP
-        case MisfirePolicy.RUN_ONCE:
-            newer = rule.newest_in(scheduled_at, last_at) if rule else None
-            return Lateness.RUN if newer is None else Lateness.SKIP
-        case MisfirePolicy.CATCH_UP:
-            newer_count = rule.count(scheduled_at, last_at) if rule else 0
-            return Lateness.BACKGROUND if newer_count < misfire.limit else Lateness.SKIP
+    if spec.misfire.policy is MisfirePolicy.CATCH_UP:
+        return _lateness(spec, newer=rule.count(scheduled_at, last_at))
+    return _lateness(spec, newer=0 if rule.newest_in(scheduled_at, last_at) is None else 1)
 
 
-def last_time(spec: JobSpec, rule: Rule | None, since: int, used: int) -> int:
+def judge_late_by_versions(
+    versions: list[Version], spec: JobSpec, scheduled_at: int, now_at: int
+) -> Lateness:
+    """The same for a run that an earlier version of its job promised."""
+    newer = expected_times(versions, scheduled_at, now_at, spec.misfire.limit)
+    return _lateness(spec, newer=len(newer))
+
+
+def last_time(spec: JobSpec, rule: Rule | None, since: int, used: int, *, paused: bool = False) -> int:
     """The last nominal time a job may have: `ends_at` and `max_runs` in one number.
 
-    `used` counts the nominal times of its earlier active versions.
+    `used` counts the nominal times of its earlier active versions. A paused version uses up none.
     """
     ends_at = FOREVER if spec.ends_at is None else spec.ends_at
     if spec.max_runs is None or rule is None:
@@ -124,7 +152,7 @@ def last_time(spec: JobSpec, rule: Rule | None, since: int, used: int) -> int:
     left = spec.max_runs - used
     if left <= 0:
         return min(ends_at, since)
-    last = rule.nth(since, left)
+    last = None if paused else rule.nth(since, left)
     return ends_at if last is None else min(ends_at, last)
 
 
@@ -135,24 +163,31 @@ def used_runs(versions: list[Version]) -> int:
         rule = version.spec.rule
         if version.paused or rule is None or version.to_at is None:
             continue
-        total += rule.count(version.from_at, min(version.to_at, version.until))
+        total += rule.count(first_since(version.spec, version.from_at), min(version.to_at, version.until))
     return total
 
 
+def first_since(spec: JobSpec, from_at: int) -> int:
+    """The instant after which a version's nominal times lie: its beginning, or just before `starts_at`."""
+    return from_at if spec.starts_at is None else max(from_at, spec.starts_at - 1)
+
+
 def expected_times(versions: list[Version], after_at: int, until_at: int, limit: int) -> list[int]:
-    """The nominal times in (after_at, until_at] by the versions in force, oldest first."""
+    """The nominal times in (after_at, until_at] by the versions in force, oldest first.
+
+    A one-time job's time is expected even of a paused version: passing unrun, it ends as skipped.
+    """
     times: list[int] = []
     for version in versions:
-        start = max(after_at, version.from_at)
-        end = min(until_at, version.until, FOREVER if version.to_at is None else version.to_at)
-        if version.paused or version.deleted:
+        if version.deleted:
             continue
+        end = min(until_at, FOREVER if version.to_at is None else version.to_at)
         rule = version.spec.rule
-        if rule is not None:
-            if start < end:
-                times += rule.times(start, end, limit - len(times))
-        elif isinstance(version.spec.timing, OnceTiming) and after_at < version.spec.timing.at <= until_at:
-            times.append(version.spec.timing.at)
+        if isinstance(version.spec.timing, OnceTiming):
+            times += [version.spec.timing.at] if after_at < version.spec.timing.at <= end else []
+        elif rule is not None and not version.paused:
+            start = max(after_at, first_since(version.spec, version.from_at))
+            times += rule.times(start, min(end, version.until), limit - len(times))
         if len(times) >= limit:
             break
     return sorted(set(times))
@@ -169,48 +204,97 @@ def _on_time(clock_id: int, rule: Rule, start_at: int, horizon_at: int, after: b
     return ClockPlan(clock_id=clock_id, expected_next_at=start_at, new_next_at=at, times=tuple(times))
 
 
+def _all_in_time(rule: Rule, next_at: int, now_at: int, misfires: tuple[MisfireGroup, ...]) -> bool:
+    """Whether no member is past its grace; groups may be unknown where the clock fell behind just now."""
+    if not misfires:
+        return rule.count(next_at - 1, now_at) <= MAX_TIMES_PER_STEP
+    return next_at + min(group.grace_us for group in misfires) >= now_at
+
+
+def _distinct_groups(misfires: tuple[MisfireGroup, ...], missed_to: int) -> tuple[MisfireGroup, ...]:
+    """An end that lies after everything that was missed makes no group of its own."""
+    return tuple(
+        dict.fromkeys(
+            group if group.until < missed_to else msgspec.structs.replace(group, until=FOREVER)
+            for group in misfires
+        )
+    )
+
+
 def _late_times(
-    rule: Rule, next_at: int, now_at: int, missed_to: int, group: tuple[MisfirePolicy, int, int]
+    rule: Rule, next_at: int, now_at: int, late_to: int, group: MisfireGroup
 ) -> tuple[list[PlannedTime], list[Gap]]:
-    """What one group of members gets of [next_at, missed_to].
+    """What one group of members gets of [next_at, late_to].
 
     The pivot is the newest time that is past the grace. Members who joined at or after it missed
     nothing beyond their grace and get all later times; for the others the policy speaks.
     """
-    policy, grace_us, limit = group
-    pivot = rule.newest_in(next_at - 1, now_at - grace_us - 1)
+    missed_to = rule.newest_in(next_at - 1, min(late_to, group.until))
+    if missed_to is None:
+        return [], []
+    pivot = _pivot(rule, next_at, missed_to, now_at - group.grace_us - 1)
     if pivot is None:
-        return [
-            _late(rule, at, Selector(*group, 0, FOREVER)) for at in _walk(rule, next_at - 1, missed_to)
-        ], []
+        everyone = Selector(group, 0, FOREVER)
+        return [_late(rule, at, everyone) for at in _walk(rule, next_at - 1, missed_to)], []
     within_grace = _walk(rule, pivot, missed_to)
-    times = [_late(rule, at, Selector(*group, pivot, FOREVER)) for at in within_grace]
-    behind = Selector(*group, 0, pivot)
-    match policy:
-        case MisfirePolicy.SKIP:
-            chosen = within_grace
-        case MisfirePolicy.RUN_ONCE:
-            chosen = [missed_to]
-        case MisfirePolicy.CATCH_UP:
-            chosen = _newest(rule, next_at, missed_to, limit)
-    background = policy is MisfirePolicy.CATCH_UP
-    times += [_late(rule, at, behind, background) for at in chosen]
+    times = [_late(rule, at, Selector(group, pivot, FOREVER)) for at in within_grace]
+    chosen = _chosen(rule, next_at, missed_to, group, within_grace)
+    background = group.policy is MisfirePolicy.CATCH_UP
+    times += [_late(rule, at, Selector(group, 0, pivot), background) for at in chosen]
     gap = Gap(
         from_at=next_at,
         to_at=missed_to,
-        policy=policy,
-        grace_us=grace_us,
-        limit=limit,
+        policy=group.policy,
+        grace_us=group.grace_us,
+        limit=group.limit,
         missed=rule.count(next_at - 1, missed_to),
         ran=len(chosen),
     )
     return times, [gap]
 
 
+def _chosen(
+    rule: Rule, next_at: int, missed_to: int, group: MisfireGroup, within_grace: list[int]
+) -> list[int]:
+    """What a policy runs of the times that members behind the pivot missed."""
+    match group.policy:
+        case MisfirePolicy.SKIP:
+            return within_grace
+        case MisfirePolicy.RUN_ONCE:
+            return [missed_to]
+        case MisfirePolicy.CATCH_UP:
+            return _newest(rule, next_at, missed_to, group.limit)
+
+
+def _pivot(rule: Rule, next_at: int, missed_to: int, overdue_at: int) -> int | None:
+    """The newest missed time that is past the grace, or that has too many after it."""
+    pivot = rule.newest_in(next_at - 1, min(missed_to, overdue_at))
+    after_at = next_at - 1 if pivot is None else pivot
+    surplus = rule.count(after_at, missed_to) - MAX_GRACE_TIMES
+    return rule.nth(after_at, surplus) if surplus > 0 else pivot
+
+
 def _late(rule: Rule, at: int, only: Selector, background: bool = False) -> PlannedTime:
     following = rule.next(at)
     room_us = FOREVER if following is None else following - at
     return PlannedTime(scheduled_at=at, room_us=room_us, background=background, only=only)
+
+
+def _is_for(time: PlannedTime, since: int, until: int) -> bool:
+    """Whether a planned time is one member's, who is of the only group there is."""
+    joined = time.only is None or time.only.since_from <= since < time.only.since_below
+    return joined and since < time.scheduled_at <= until
+
+
+def _lateness(spec: JobSpec, newer: int) -> Lateness:
+    """What becomes of a late run with so many newer ones."""
+    match spec.misfire.policy:
+        case MisfirePolicy.SKIP:
+            return Lateness.SKIP
+        case MisfirePolicy.RUN_ONCE:
+            return Lateness.SKIP if newer else Lateness.RUN
+        case MisfirePolicy.CATCH_UP:
+            return Lateness.BACKGROUND if newer < spec.misfire.limit else Lateness.SKIP
 
 
 def _walk(rule: Rule, after_at: int, until_at: int) -> list[int]:

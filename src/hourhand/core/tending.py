@@ -25,7 +25,7 @@ def attend_at(job: Job, keep_us: int, after_at: int) -> int | None:
     if isinstance(job.spec.timing, OnceTiming):
         moments.append(max(job.spec.timing.at, job.created_at) + keep_us)
         if job.state is JobState.PAUSED:
-            moments.append(job.spec.timing.at)
+            moments.append(max(job.spec.timing.at, job.updated_at))
     elif job.until < FOREVER:
         moments.append(job.until + 1)
     if job.state is JobState.PAUSED and job.paused_until is not None:
@@ -50,4 +50,4 @@ def care_for(job: Job, now_at: int, keep_us: int) -> Care:
 
 
 def _ended_before(job: Job, at: int) -> bool:
-    return job.paused_until is not None and job.paused_until < at
+    return job.paused_until is not None and job.paused_until <= at

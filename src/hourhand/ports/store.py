@@ -23,7 +23,7 @@ import msgspec
 
 from hourhand.core.identity import RunKey
 from hourhand.core.model import Job, JobSpec, JobState, Version
-from hourhand.core.plan import ClockPlan
+from hourhand.core.plan import ClockPlan, MisfireGroup
 from hourhand.core.run import ClaimedRun, DeadLetter, RunView, Settlement
 
 
@@ -94,7 +94,7 @@ class Clock(msgspec.Struct, frozen=True, kw_only=True):
     id: int
     rule_key: str
     next_at: int
-    misfires: tuple[tuple[str, int, int], ...] = ()  # (policy, grace_us, limit) of its members, when late
+    misfires: tuple[MisfireGroup, ...] = ()  # how its members miss, where it is behind
 
 
 class Cursor(msgspec.Struct, frozen=True, array_like=True):

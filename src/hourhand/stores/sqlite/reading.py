@@ -62,8 +62,11 @@ def list_jobs(tx: Tx, tenant: str, query: JobQuery) -> JobPage:
 
 
 def versions(tx: Tx, tenant: str, job_id: int) -> list[Version]:
-    """All versions of a job."""
-    return versions_of(tx, job_id, load(tx, tenant, job_id))
+    """All versions of a job, also of one that is gone."""
+    record = load(tx, tenant, job_id)
+    if record is None and tx.one("version_tenant", (job_id,)) != (tenant,):
+        return []
+    return versions_of(tx, job_id, record)
 
 
 def job_runs(

@@ -11,8 +11,9 @@ from hourhand.core.model import Job, Version
 from hourhand.core.plan import ClockPlan
 from hourhand.core.run import RunView, Settlement
 from hourhand.ports import store as port
-from hourhand.stores.sqlite import claims, clocks, file, jobs, letters, reading, repair, settling
+from hourhand.stores.sqlite import claims, clocks, edits, file, jobs, letters, reading, repair, settling
 from hourhand.stores.sqlite.engine import Engine, InlineEngine, ThreadedEngine
+from hourhand.stores.sqlite.membership import Settings
 
 
 class SqliteStore:
@@ -22,7 +23,7 @@ class SqliteStore:
         self,
         engine: Engine,
         clock: TimeSource,
-        settings: jobs.Settings,
+        settings: Settings,
         hints: "_Hints",
         lock: IO[str] | None = None,
     ) -> None:
@@ -53,7 +54,7 @@ class SqliteStore:
             raise
         engine = ThreadedEngine(path, writer, clock, hints.publish)
         return cls(
-            engine, clock, jobs.Settings(segments=segments, lead_us=lead_us, keep_us=keep_us), hints, holder
+            engine, clock, Settings(segments=segments, lead_us=lead_us, keep_us=keep_us), hints, holder
         )
 
     @classmethod
@@ -68,7 +69,7 @@ class SqliteStore:
         """A store without threads or files, for simulations on a virtual clock."""
         hints = _Hints()
         engine = InlineEngine(file.open_writer(None, segments), clock, hints.publish)
-        return cls(engine, clock, jobs.Settings(segments=segments, lead_us=lead_us, keep_us=keep_us), hints)
+        return cls(engine, clock, Settings(segments=segments, lead_us=lead_us, keep_us=keep_us), hints)
 
     # --- itself
     async def now(self) -> int:
@@ -94,12 +95,12 @@ class SqliteStore:
 
     async def change_job(self, tenant: str, job_id: int, decide: port.Decide) -> port.Changed | None:
         return await self._engine.write(
-            lambda tx: jobs.change_job(tx, self._settings, tenant, job_id, decide),
+            lambda tx: edits.change_job(tx, self._settings, tenant, job_id, decide),
         )
 
     async def delete_job(self, tenant: str, job_id: int, cancel_running: bool) -> port.Changed | None:
         return await self._engine.write(
-            lambda tx: jobs.delete_job(tx, self._settings, tenant, job_id, cancel_running),
+            lambda tx: edits.delete_job(tx, self._settings, tenant, job_id, cancel_running),
         )
 
     async def get_job(self, tenant: str, job_id: int) -> Job | None:
@@ -115,7 +116,7 @@ class SqliteStore:
         return await self._engine.read(lambda tx: reading.versions(tx, tenant, job_id))
 
     async def tend_jobs(self, limit: int) -> int | None:
-        return await self._engine.write(lambda tx: jobs.tend_jobs(tx, self._settings, limit))
+        return await self._engine.write(lambda tx: edits.tend_jobs(tx, self._settings, limit))
 
     # --- planning
     async def due_clocks(self, segments: Sequence[int], before_at: int, limit: int) -> list[port.Clock]:

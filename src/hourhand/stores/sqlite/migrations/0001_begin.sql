@@ -32,7 +32,7 @@ CREATE TABLE clock_gaps (
     missed     INTEGER NOT NULL,
     ran        INTEGER NOT NULL,
     decided_at INTEGER NOT NULL,
-    PRIMARY KEY (clock_id, from_at, policy, grace_us, catch_up)
+    PRIMARY KEY (clock_id, from_at, to_at, policy, grace_us, catch_up)
 ) WITHOUT ROWID;
 
 -- The present version of each job. The columns beside spec are what statements need without parsing it.

@@ -6,8 +6,9 @@ WHERE next_at < ? AND segment IN (SELECT value FROM json_each(?)) ORDER BY next_
 SELECT next_at FROM clocks
 WHERE next_at IS NOT NULL AND segment IN (SELECT value FROM json_each(?)) ORDER BY next_at LIMIT 1;
 
--- misfires_of: the misfire policies among a clock's members
-SELECT DISTINCT policy, grace_us, catch_up FROM members WHERE clock_id = ? ORDER BY policy, grace_us, catch_up;
+-- misfires_of: how a clock's members miss: by policy, and apart those who end before an instant
+SELECT DISTINCT policy, grace_us, catch_up, CASE WHEN until < :before THEN until END FROM members
+WHERE clock_id = :clock_id AND until >= :next_at ORDER BY 1, 2, 3, 4;
 
 -- clear_steps: forget the last batch of steps
 DELETE FROM temp.plan_step;
@@ -16,11 +17,11 @@ DELETE FROM temp.plan_step;
 DELETE FROM temp.plan_time;
 
 -- add_step: a clock and where it is to go
-INSERT INTO temp.plan_step (clock_id, expected, next_at) VALUES (?, ?, ?);
+INSERT INTO temp.plan_step (clock_id, expected, next_at, late_to) VALUES (?, ?, ?, ?);
 
 -- add_time: a nominal time for a clock's members
-INSERT INTO temp.plan_time (clock_id, at, room_us, background, policy, grace_us, catch_up, since_from, since_below)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?);
+INSERT INTO temp.plan_time (clock_id, at, room_us, background, policy, grace_us, catch_up, until, since_from, since_below)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
 
 -- drop_stale_steps: clocks that somebody else moved meanwhile
 DELETE FROM temp.plan_step WHERE NOT EXISTS (
@@ -42,6 +43,7 @@ FROM temp.plan_time AS t CROSS JOIN temp.plan_step AS s ON s.clock_id = t.clock_
 CROSS JOIN members AS m ON m.clock_id = t.clock_id
 WHERE t.at > m.since AND t.at <= m.until AND (t.policy IS NULL OR (
     m.policy = t.policy AND m.grace_us = t.grace_us AND m.catch_up = t.catch_up
+    AND CASE WHEN t.until IS NULL THEN m.until >= s.late_to ELSE m.until = t.until END
     AND m.since >= t.since_from AND m.since < t.since_below))
 ON CONFLICT DO NOTHING;
 

@@ -54,6 +54,9 @@ ORDER BY id DESC LIMIT ?;
 -- over_versions: versions of a job that are over
 SELECT version, version_from, until, paused, deleted, note, spec FROM versions WHERE job_id = ? ORDER BY version;
 
+-- version_tenant: whose job this is or was
+SELECT tenant FROM versions WHERE job_id = ? LIMIT 1;
+
 -- add_version: keep a version that is over
 INSERT INTO versions (job_id, version, tenant, version_from, until, paused, deleted, note, spec)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?);
@@ -87,19 +90,18 @@ DELETE FROM planned WHERE job_id = ? AND scheduled_at IN (SELECT value FROM json
 RETURNING scheduled_at, lane, due_at, trigger, fence, tries;
 
 -- move_planned: unstarted runs of a job at computed times change lane and due time
-UPDATE planned SET lane = (SELECT value ->> 1 FROM json_each(:moves) WHERE value ->> 0 = scheduled_at),
-    due_at = (SELECT value ->> 2 FROM json_each(:moves) WHERE value ->> 0 = scheduled_at)
-WHERE job_id = :job_id AND scheduled_at IN (SELECT value ->> 0 FROM json_each(:moves));
+UPDATE planned SET lane = m.value ->> 1, due_at = m.value ->> 2 FROM json_each(:moves) AS m
+WHERE planned.job_id = :job_id AND planned.scheduled_at = m.value ->> 0;
 
 -- planned_beside: unstarted runs of a job that no rule computes
 SELECT scheduled_at, lane, due_at, trigger, fence, tries FROM planned
 WHERE job_id = ? AND trigger <> 0 ORDER BY scheduled_at;
 
--- move_running: claimable and later rows of a job change lane
-UPDATE running SET lane = ? WHERE job_id = ?;
+-- move_running: claimable and later rows of a job change lane; background ones stay such
+UPDATE running SET lane = CASE WHEN lane % 128 / 32 = 3 THEN :background ELSE :lane END WHERE job_id = :job_id;
 
--- move_blocked: waiting rows of a job change lane
-UPDATE blocked SET lane = ? WHERE job_id = ?;
+-- move_blocked: waiting rows of a job change lane; background ones stay such
+UPDATE blocked SET lane = CASE WHEN lane % 128 / 32 = 3 THEN :background ELSE :lane END WHERE job_id = :job_id;
 
 -- newest_run: the newest nominal time of a job that ran or that somebody may hold
 SELECT max(scheduled_at) FROM (
@@ -129,6 +131,9 @@ SELECT min(attend_at) FROM jobs WHERE attend_at IS NOT NULL;
 
 -- attend_later: when to tend a job next
 UPDATE jobs SET attend_at = ? WHERE id = ?;
+
+-- forget_clock: a job that has had its last time is no member any more
+UPDATE jobs SET clock_id = NULL WHERE id = ?;
 
 -- waiting_beside: how many runs of a job that no rule computes wait
 SELECT (SELECT count(*) FROM planned WHERE job_id = :job_id AND trigger <> 0)

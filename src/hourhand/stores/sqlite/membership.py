@@ -1,0 +1,139 @@
+"""How jobs join and leave clocks: rows of members, and the near times that planning has already passed.
+
+Joining plans what lies before the clock's `next_at`. Leaving plans what the clock has not come to yet of
+the times that are still the leaving version's, so that nothing promised falls between the two.
+"""
+
+from typing import Any
+
+import msgspec
+
+from hourhand.core.identity import background_lane, jitter_us, segment_of
+from hourhand.core.model import FOREVER, Job, OnceTiming, Trigger
+from hourhand.core.plan import MisfireGroup, PlannedTime, plan_leaver
+from hourhand.core.run import TRIGGER_CODES
+from hourhand.core.schedule import Rule
+from hourhand.ports.store import Hint
+from hourhand.stores.sqlite.clocks import record_gaps
+from hourhand.stores.sqlite.engine import Tx
+from hourhand.stores.sqlite.rows import JobRecord
+
+MAX_COMPUTED = 100_000  # planned times of one job that a change may have to find
+_SCHEDULED = TRIGGER_CODES[Trigger.SCHEDULED]
+_CATCH_UP = TRIGGER_CODES[Trigger.CATCH_UP]
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True):
+    """What operations need to know of the system's settings."""
+
+    segments: int
+    lead_us: int
+    keep_us: int
+
+
+class Enrolment:
+    """Collects the rows of jobs that join their clocks, so that many are written in a few steps."""
+
+    def __init__(self, tx: Tx, settings: Settings) -> None:
+        self._tx = tx
+        self._settings = settings
+        self._clocks: dict[tuple[str, int], tuple[int, int | None]] = {}
+        self.pools: dict[str, int] = {}
+        self._members: list[tuple[Any, ...]] = []
+        self._planned: list[tuple[Any, ...]] = []
+
+    def join(self, job: Job, rule: Rule, lane: int) -> int | None:
+        """Make a job a member of its clock and plan what the clock has already passed."""
+        if rule.next(job.since) is None or job.until <= job.since:
+            return None
+        clock_id, next_at = self._clock(rule, segment_of(job.id, self._settings.segments))
+        self.add_member(clock_id, job, lane)
+        if next_at is not None and next_at > job.since:
+            for at in rule.times(job.since, min(next_at - 1, job.until), MAX_COMPUTED):
+                self._planned.append((at, job.id, lane, at + job_jitter(job, rule, at), _SCHEDULED, 0, 0))
+        return clock_id
+
+    def add_member(self, clock_id: int, job: Job, lane: int) -> None:
+        """Let a clock plan for a job from now on."""
+        misfire = job.spec.misfire
+        policy = (misfire.policy.value, misfire.grace_us, misfire.limit)
+        self._members.append((clock_id, job.id, lane, job.spec.jitter_us, job.since, job.until, *policy))
+
+    def plan_once(self, job: Job, at: int, lane: int) -> None:
+        """Write the one run of a one-time job; a time in the past fires now."""
+        due_at = max(at, self._tx.now_at) + jitter_us(job.id, at, job.spec.jitter_us)
+        self._planned.append((at, job.id, lane, due_at, _SCHEDULED, 0, 0))
+
+    def write(self) -> None:
+        """Write what was collected."""
+        self._tx.insert("add_member", self._members)
+        self._tx.insert("add_planned", self._planned)
+        if self._members:
+            self._tx.hints.add(Hint.CLOCKS)
+        if self._planned:
+            self._tx.hints.add(Hint.RUNS)
+
+    def _clock(self, rule: Rule, segment: int) -> tuple[int, int | None]:
+        known = self._clocks.get((rule.key, segment))
+        if known is not None:
+            return known
+        row = self._tx.one("clock_by_rule", (rule.key, segment))
+        if row is None:
+            next_at = rule.next(self._tx.now_at)
+            row = (int(self._tx.one("add_clock", (segment, rule.key, next_at))[0]), next_at)
+        elif row[1] is None:  # asleep: it has no members, so everything before its next time is planned
+            next_at = rule.next(self._tx.now_at)
+            self._tx.run("wake_clock", (next_at, row[0]))
+            row = (row[0], next_at)
+        self._clocks[rule.key, segment] = row
+        return row  # type: ignore[no-any-return]
+
+
+def leave(tx: Tx, record: JobRecord, job: Job, last_at: int) -> None:
+    """Take a job off its clock; times up to `last_at` that the clock has not come to are planned here."""
+    if record.clock_id is None:
+        return
+    tx.run("drop_member", (record.clock_id, job.id))
+    next_at = tx.one("clock_next", (record.clock_id,))[0]
+    rule = job.spec.rule
+    if rule is None or next_at is None or next_at > last_at:
+        return
+    misfire = job.spec.misfire
+    group = MisfireGroup(misfire.policy, misfire.grace_us, misfire.limit, job.until)
+    times, gaps = plan_leaver(rule, next_at, tx.now_at, last_at, job.since, group)
+    tx.insert("add_planned", [_planned_row(job, time, record.lane) for time in times])
+    record_gaps(tx, record.clock_id, gaps)
+    tx.hints.add(Hint.RUNS)
+
+
+def job_jitter(job: Job, rule: Rule | None, at: int) -> int:
+    """How long after its nominal time a scheduled run of a job is due."""
+    if job.spec.jitter_us == 0:
+        return 0
+    following = None if rule is None else rule.next(at)
+    room_us = FOREVER if following is None else following - at
+    return jitter_us(job.id, at, min(job.spec.jitter_us, room_us))
+
+
+def planned_to(tx: Tx, record: JobRecord) -> int:
+    """The last instant for which a recurring job may have planned rows."""
+    next_at = None if record.clock_id is None else tx.one("clock_next", (record.clock_id,))[0]
+    return record.until if next_at is None else min(next_at, record.until)
+
+
+def coming_times(tx: Tx, record: JobRecord, job: Job, after_at: int) -> list[int]:
+    """Nominal times after an instant for which this job may have planned rows: computed, not searched."""
+    if isinstance(job.spec.timing, OnceTiming):
+        return [job.spec.timing.at] if job.spec.timing.at > after_at else []
+    rule = job.spec.rule
+    if record.clock_id is None or rule is None:
+        return []
+    return rule.times(after_at, planned_to(tx, record), MAX_COMPUTED)
+
+
+def _planned_row(job: Job, time: PlannedTime, lane: int) -> tuple[Any, ...]:
+    at = time.scheduled_at
+    due_at = at + jitter_us(job.id, at, min(job.spec.jitter_us, time.room_us))
+    if time.background:
+        return (at, job.id, background_lane(lane), due_at, _CATCH_UP, 0, 0)
+    return (at, job.id, lane, due_at, _SCHEDULED, 0, 0)
