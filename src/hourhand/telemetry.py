@@ -33,6 +33,7 @@ _MILLISECONDS = (1, 5, 10, 25, 50, 100, 150, 250, 500, 1_000, 1_500, 2_500, 5_00
 _TIMES_US = tuple(ms * 1_000 for ms in _MILLISECONDS)
 _BATCHES = (1, 10, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000)
 
+_CHATTY = ("uvicorn.error", "asyncio")  # what they tell at level info, nobody needs
 _STRUCK_KEYS = frozenset(
     {"payload", "body", "headers", "authorization", "token", "secret", "signing_secret", "password"}
 )
@@ -218,6 +219,8 @@ def configure_logging(level: str, *, stream: TextIO | None = None, as_json: bool
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(level.upper())
+    for chatty in _CHATTY:
+        logging.getLogger(chatty).setLevel("DEBUG" if level == "debug" else "WARNING")
 
 
 def logger(name: str, **bound: object) -> structlog.typing.FilteringBoundLogger:

@@ -1,5 +1,6 @@
 """The command line as a whole: its tree of commands, and running one to an exit code."""
 
+import contextlib
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -42,7 +43,7 @@ def run(arguments: Sequence[str], start: Start) -> int:
     except typer.Abort:
         typer.echo("not done", err=True)
         return 1
-    except BrokenPipeError:
+    except (BrokenPipeError, SystemExit):  # the latter is what typer makes of the former
         _forget_stdout()
         return 0  # whoever read it has seen enough
     except Exception as error:
@@ -58,4 +59,5 @@ def _group(help: str) -> typer.Typer:
 
 def _forget_stdout() -> None:
     """Keep the interpreter from failing once more when it flushes at its end."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

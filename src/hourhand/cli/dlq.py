@@ -5,12 +5,13 @@ from typing import Annotated, Any
 
 import typer
 
+from hourhand.cli.failures import Usage
 from hourhand.cli.options import Call, command
 from hourhand.cli.output import Column
 from hourhand.cli.paging import Cursor, Limit
 from hourhand.cli.run_view import show_run
 from hourhand.cli.text import plural
-from hourhand.cli.times import in_zone, now
+from hourhand.cli.times import in_zone, now, zone_of_run
 from hourhand.core.instant import format_instant
 
 FILTERS = ("error", "job", "from", "to")
@@ -63,12 +64,12 @@ def show(call: Call, run: Annotated[str, typer.Argument(metavar="RUN", help="Its
                 ("job", f"{letter['job_name']} ({letter['job_id']})"),
                 ("error", letter["error"]),
                 ("fingerprint", letter["fingerprint"]),
-                ("given up", in_zone(letter["failed_at"], call.tz)),
+                ("given up", in_zone(letter["failed_at"], zone_of_run(call, letter["job_id"]))),
                 ("tries", letter["tries"]),
             ]
         )
         if letter.get("run"):
-            show_run(call, letter["run"], call.tz or "UTC")
+            show_run(call, letter["run"])
 
     call.out.document(letter, letter["run_id"], show)
 
@@ -87,7 +88,7 @@ def _selection(
     call: Call, runs: list[str] | None, filter: list[str] | None, everything: bool
 ) -> dict[str, Any]:
     if sum(map(bool, (runs, filter, everything))) != 1:
-        raise typer.BadParameter("say which: ids of runs, --filter NAME=VALUE, or --all")
+        raise Usage("say which: ids of runs, --filter NAME=VALUE, or --all")
     if runs:
         return {"runs": runs}
     # What fails anew while this goes on is not meant, and would be requeued for ever.

@@ -19,6 +19,14 @@ TIMED_OUT = 9
 INTERRUPTED = 130
 
 
+class Usage(HourhandError):
+    """The command line does not say what is needed."""
+
+    code = "usage"
+    status = 400
+    exit_code = USAGE
+
+
 def report(error: Exception, out: Output) -> int:
     """Print an error that is meant for people and answer its exit code; raise any other again."""
     from hourhand.core.schedule import ScheduleError  # here, since few commands need schedules
@@ -30,7 +38,7 @@ def report(error: Exception, out: Output) -> int:
             problem, words, code = _schedule_problem(error), [f"error: {error}"], USAGE
         case typer.TyperException():
             code = getattr(error, "exit_code", 1)
-            words = [f"error: {error.format_message()}", *_hint(error)]
+            words = _usage_words(error)
             problem = {"title": "Usage", "status": 400, "code": "usage", "detail": error.format_message()}
         case TimeoutError():
             words, code = [f"error: {error}"], TIMED_OUT
@@ -46,17 +54,15 @@ def report(error: Exception, out: Output) -> int:
 
 
 def _words(error: HourhandError) -> list[str]:
-    lines = [
-        f"error: {line}" if not number else line for number, line in enumerate(error.message.split("\n"))
-    ]
-    if isinstance(error, Invalid):
-        for fault in error.faults:
-            field = fault.pointer.removeprefix("/").replace("/", ".") or "the document"
-            line = f"  {field}: expected {fault.expected}"
-            line += f", got {fault.got}" if fault.got else ""
-            line += f" ({fault.hint})" if fault.hint else ""
-            if field not in lines[0] or len(error.faults) > 1 or fault.got or fault.hint:
-                lines.append(line)
+    first, *rest = error.message.split("\n")
+    lines = [f"error: {first}", *rest]
+    for fault in error.faults if isinstance(error, Invalid) else ():
+        field = re.sub("^[/?]", "", fault.pointer).replace("/", ".") or "the document"
+        told = fault.expected in first and (not fault.hint or fault.hint in first)
+        if not told:
+            got = f", got {fault.got}" if fault.got else ""
+            hint = f"; {fault.hint}" if fault.hint else ""
+            lines.append(f"  {field}: expected {fault.expected}{got}{hint}")
     return lines
 
 
@@ -87,6 +93,9 @@ def _schedule_problem(error: "ScheduleError") -> dict[str, Any]:
     }
 
 
-def _hint(error: typer.TyperException) -> list[str]:
+def _usage_words(error: typer.TyperException) -> list[str]:
+    words = error.format_message()
+    if words.startswith("Usage:"):  # a group without a command says what there is
+        return words.split("\n")
     context = getattr(error, "ctx", None)
-    return [] if context is None else [f"try: {context.command_path} --help"]
+    return [f"error: {words}"] + ([f"try: {context.command_path} --help"] if context else [])

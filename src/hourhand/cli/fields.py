@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 import typer
 
+from hourhand.cli.failures import Usage
 from hourhand.cli.options import Option
 
 
@@ -131,7 +132,7 @@ def read_document(file: str) -> dict[str, Any]:
     """A JSON object from a file, or from stdin for `-`."""
     document = _decoded(_text_of(file), f"--file {file}")
     if not isinstance(document, dict):
-        raise typer.BadParameter(f"--file {file}: expected a JSON object")
+        raise Usage(f"--file {file}: expected a JSON object")
     return document
 
 
@@ -163,7 +164,7 @@ def _text_of(file: str) -> str | bytes:
     try:
         return Path(file).read_bytes()
     except OSError as error:
-        raise typer.BadParameter(f"cannot read {file}: {error.strerror}") from None
+        raise Usage(f"cannot read {file}: {error.strerror}") from None
 
 
 def _decoded(text: str | bytes, source: str) -> Any:

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from hourhand.cli.options import Call
-from hourhand.cli.output import Column
+from hourhand.cli.output import FACT_WIDTH, Column
 from hourhand.cli.times import from_now, in_zone, next_change, now, weekday, zone_of
 
 UPCOMING = 3
@@ -88,10 +88,10 @@ def show_upcoming(call: Call, job: Mapping[str, Any]) -> None:
     if job["job_id"] is None or job["next_fire_time"] is None:
         call.out.facts([("next", in_zone(job["next_fire_time"], zone) or f"none, it is {job['state']}")])
         return
-    show_times(call, call.client.jobs.next(job, n=UPCOMING)["data"], job, head="next      ")
+    show_times(call, call.client.jobs.next(job, n=UPCOMING)["data"], job, head="next")
     change = next_change(zone, now()) if job.get("cron") else None
     if change is not None:
-        call.out.line(f"clocks    {change}")
+        call.out.facts([("DST", change)])
 
 
 def show_times(
@@ -99,6 +99,7 @@ def show_times(
 ) -> None:
     """Coming times with offsets in the job's zone; what DST drops is marked."""
     zone, now_at = zone_of(job, call.tz), now()
+    head = f"{head:<{FACT_WIDTH}}  " if head else ""
     for time in times:
         local = in_zone(time["at"], zone) or ""
         sign = "" if time["fires"] else "–  "

@@ -5,6 +5,7 @@ from typing import Annotated, Any
 import typer
 
 from hourhand.cli.editor import edited
+from hourhand.cli.failures import Usage
 from hourhand.cli.fields import OPTIONS, document_of, read_document
 from hourhand.cli.job_view import (
     job_columns,
@@ -104,7 +105,7 @@ def update(
     if name is not None:
         patch["name"] = name
     if not patch:
-        raise typer.BadParameter("nothing to change: name at least one field, such as --cron or --timeout")
+        raise Usage("nothing to change: name at least one field, such as --cron or --timeout")
     found = call.client.jobs.resolve(job)
     _changed(call, call.client.jobs.update(found, patch, dry_run=call.dry_run), "changed")
 
@@ -169,7 +170,7 @@ def run(
     found = call.client.jobs.resolve(job)
     answer = call.client.jobs.run(found, dry_run=call.dry_run)
     if wait and not call.dry_run:
-        return watch(call, answer["run_id"], timeout_s, zone_of(found, call.tz))
+        return watch(call, answer["run_id"], timeout_s)
     words = f"{_called(found)} would run now" if call.dry_run else f"runs as {answer['run_id']}"
     call.out.document(answer, answer["run_id"], lambda: call.out.line(words))
     return None

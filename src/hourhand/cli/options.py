@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from hourhand.cli.failures import Usage
 from hourhand.cli.output import Form, Output
 
 if TYPE_CHECKING:
@@ -87,7 +88,7 @@ class Call:
         if self.yes or self.dry_run:
             return
         if not typer.get_text_stream("stdin").isatty():
-            raise typer.BadParameter(f"{question} Add -y to do so without being asked.")
+            raise Usage(f"{question} Add -y to do so without being asked.")
         typer.confirm(question, abort=True, err=True)
 
 

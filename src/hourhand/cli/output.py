@@ -15,6 +15,7 @@ import msgspec
 from hourhand.cli.text import clean, shortened
 
 CELL_WIDTH = 48
+FACT_WIDTH = 11
 _OFF_TERMINAL_WIDTH = 1_000
 _STYLES = {
     "SUCCEEDED": "green",
@@ -127,10 +128,9 @@ class Output:
 
     def facts(self, facts: Iterable[tuple[str, object]]) -> None:
         """Names and values in two columns; those without a value are left out."""
-        known = [(name, _cell(value, 10_000)) for name, value in facts if value not in (None, "", [], {})]
-        width = max((len(name) for name, _ in known), default=0)
-        for name, value in known:
-            self.line(f"{name:<{width}}  {value}")
+        for name, value in facts:
+            if value not in (None, "", [], {}):
+                self.line(f"{name:<{FACT_WIDTH}}  {_cell(value, 10_000)}")
 
     def line(self, text: str = "") -> None:
         """A line of data."""

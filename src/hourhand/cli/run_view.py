@@ -6,11 +6,12 @@ from typing import Any
 from hourhand.cli.failures import NOT_SUCCEEDED
 from hourhand.cli.options import Call
 from hourhand.cli.output import Form
-from hourhand.cli.times import in_zone
+from hourhand.cli.times import in_zone, zone_of_run
 
 
-def show_run(call: Call, run: Mapping[str, Any], zone: str) -> None:
+def show_run(call: Call, run: Mapping[str, Any]) -> None:
     """Everything about one run."""
+    zone = zone_of_run(call, run["job_id"])
     call.out.facts(
         [
             ("run", run["run_id"]),
@@ -30,7 +31,7 @@ def show_run(call: Call, run: Mapping[str, Any], zone: str) -> None:
     _where_now(call, run)
 
 
-def watch(call: Call, run_id: str, timeout_s: float | None, zone: str) -> int:
+def watch(call: Call, run_id: str, timeout_s: float | None) -> int:
     """Print each attempt as it ends, then how the run ended; 7 if it did not succeed."""
     people = call.out.form is Form.PEOPLE
     seen: tuple[str, int] = ("", 0)
@@ -39,7 +40,7 @@ def watch(call: Call, run_id: str, timeout_s: float | None, zone: str) -> int:
         if call.out.form is Form.LINES:
             call.out.document(run, run_id, lambda: None)
         if people:
-            seen = _news(call, run, seen, zone)
+            seen = _news(call, run, seen)
     if people:
         call.out.line(f"{run_id}  {_status(run)}")
         _where_now(call, run)
@@ -58,12 +59,13 @@ def attempt_line(attempt: Mapping[str, Any]) -> str:
     )
 
 
-def _news(call: Call, run: Mapping[str, Any], seen: tuple[str, int], zone: str) -> tuple[str, int]:
+def _news(call: Call, run: Mapping[str, Any], seen: tuple[str, int]) -> tuple[str, int]:
     status, attempts = seen
     for attempt in run["attempts"][attempts:]:
         call.out.line(attempt_line(attempt))
     if run["status"] != status and run["status"] == "RETRYING":
-        call.out.note(f"tries again at {in_zone(run['due_at'], zone)}")
+        due = in_zone(run["due_at"], zone_of_run(call, run["job_id"]))
+        call.out.note(f"tries again at {due}")
     elif run["status"] != status and run.get("waits_for_slot"):
         call.out.note("waits for another run of its job to end")
     return run["status"], len(run["attempts"])

@@ -26,7 +26,9 @@ def register(app: typer.Typer) -> None:
 def list_runs(
     call: Call,
     job: Annotated[str | None, typer.Option(metavar="JOB", help="Only of one job.")] = None,
-    status: Annotated[str | None, typer.Option(metavar="STATUS", help="Such as FAILED.")] = None,
+    state: Annotated[
+        list[str] | None, typer.Option(metavar="STATE", help="Such as FAILED or RUNNING; may be repeated.")
+    ] = None,
     since: Annotated[str, typer.Option(metavar="1h", help="How far back, unless --from is given.")] = "1h",
     from_time: Annotated[str | None, typer.Option("--from", metavar="TIME", help="Ended since.")] = None,
     to_time: Annotated[str | None, typer.Option("--to", metavar="TIME", help="Ended before.")] = None,
@@ -37,7 +39,7 @@ def list_runs(
     back_us = int((duration_s(since, "--since") or 0) * SECOND_US)
     window = {"from": from_time or format_instant(now() - back_us), "to": to_time}
     job_id = call.client.jobs.resolve(job)["job_id"] if job else None
-    filters = {**window, "job_id": job_id, "status": status.upper() if status else None}
+    filters = {**window, "job_id": job_id, "state": [one.upper() for one in state or ()]}
     page = call.client.runs.page(limit=limit, cursor=cursor, **filters)
     columns: tuple[Column, ...] = run_columns(call.tz or "UTC")
     empty = "no run ended in that time; look further back with --since 24h"
@@ -47,7 +49,7 @@ def list_runs(
 def show(call: Call, run: RunId) -> None:
     """Show a run and its attempts."""
     document = call.client.runs.get(run)
-    call.out.document(document, document["run_id"], lambda: show_run(call, document, call.tz or "UTC"))
+    call.out.document(document, document["run_id"], lambda: show_run(call, document))
 
 
 def watch_run(
@@ -58,7 +60,7 @@ def watch_run(
     ] = None,
 ) -> int:
     """Wait for a run and print each attempt; exit 7 if it does not succeed."""
-    return watch(call, run, duration_s(timeout, "--timeout"), call.tz or "UTC")
+    return watch(call, run, duration_s(timeout, "--timeout"))
 
 
 def cancel(call: Call, run: RunId) -> None:

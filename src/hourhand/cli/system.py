@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import hourhand
-from hourhand.cli.failures import FINDINGS
+from hourhand.cli.failures import FINDINGS, Usage
 from hourhand.cli.options import Call, command
 from hourhand.cli.output import Column
 from hourhand.cli.text import plural
@@ -46,7 +46,7 @@ def register(app: typer.Typer, start: "Callable[[Settings, UpOptions], int]") ->
         from hourhand.config import UpOptions, load
 
         if port is not None and listen is not None:
-            raise typer.BadParameter("give either --port or --listen")
+            raise Usage("give either --port or --listen")
         flags = _flags(port=port, listen=listen, data=data, modules=modules, concurrency=concurrency)
         loaded = load(flags=flags, environment=os.environ, config=config, folder=Path())
         return start(loaded.settings(), UpOptions(demo=not no_demo))

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -16,6 +16,10 @@ from hourhand.core.instant import (
     parse_duration,
     parse_instant,
 )
+from hourhand.errors import NotFound
+
+if TYPE_CHECKING:
+    from hourhand.cli.options import Call
 
 
 def now() -> int:
@@ -54,6 +58,16 @@ def in_zone(text: str | None, zone: str | None) -> str | None:
 def zone_of(job: Mapping[str, Any], asked: str | None) -> str:
     """The zone that a job's times are shown in."""
     return asked or job.get("tz") or "UTC"
+
+
+def zone_of_run(call: "Call", job_id: str) -> str:
+    """The zone that a run's times are shown in: its job's, as long as there is one."""
+    if call.tz:
+        return call.tz
+    try:
+        return zone_of(call.client.jobs.get(job_id), None)
+    except NotFound:
+        return "UTC"
 
 
 def weekday(local: str) -> str:

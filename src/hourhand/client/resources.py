@@ -49,7 +49,9 @@ class _Endpoints(Resource[D]):
         request = Request(
             method=method,
             path=path,
-            query={name: _text(value) for name, value in (query or {}).items() if value not in (None, False)},
+            query={
+                name: _text(value) for name, value in (query or {}).items() if value not in (None, False, [])
+            },
             headers={name: value for name, value in (headers or {}).items() if value is not None},
             body=body,
             repeatable=method in ("GET", "PUT") if repeatable is None else repeatable,
@@ -197,7 +199,7 @@ class Runs(_Endpoints[D]):
 
     @listing
     def list(self, /, *, limit: int = 200, cursor: str | None = None, **filters: object) -> Flow[None]:
-        """Finished runs across jobs in a window of time; filters from, to, job_id, status."""
+        """Finished runs across jobs in a window of time; filters from, to, job_id, state."""
         return self._pages("/runs", {"limit": limit, "cursor": cursor, **filters})
 
     @endpoint
@@ -316,5 +318,7 @@ def _etag(version: int | None) -> str | None:
     return None if version is None else f'"{version}"'
 
 
-def _text(value: object) -> str:
+def _text(value: object) -> str | list[str]:
+    if isinstance(value, list | tuple):
+        return [str(one) for one in value]
     return "true" if value is True else str(value)

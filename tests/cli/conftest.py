@@ -1,0 +1,132 @@
+"""A real server in a process of its own, and the command line in this one."""
+
+import os
+import re
+import selectors
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from hourhand.cli.app import run
+from hourhand.config import Settings, UpOptions
+
+DEADLINE_S = 30
+
+FUNCTIONS = """
+import threading
+from hourhand import GiveUp, Hourhand, Skip
+
+hh = Hourhand()
+never = threading.Event()
+
+@hh.function
+def succeed():
+    return {"done": True}
+
+@hh.function
+def fail():
+    raise ValueError("it broke")
+
+@hh.function
+def give_up():
+    raise GiveUp("bad data")
+
+@hh.function
+def skip():
+    raise Skip("holiday")
+
+@hh.function
+async def hang():
+    import asyncio
+    await asyncio.Event().wait()
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """How a command ended."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        return msgspec.json.decode(self.out)
+
+    @property
+    def problem(self) -> Any:
+        return msgspec.json.decode(self.err)
+
+
+def refuse_to_start(settings: Settings, options: UpOptions) -> int:
+    raise AssertionError("this command is not `up`")
+
+
+@pytest.fixture
+def hourhand(capsys: pytest.CaptureFixture[str]) -> Callable[..., Done]:
+    """Runs a command in this process."""
+
+    def command(*arguments: str, start: Callable[[Settings, UpOptions], int] = refuse_to_start) -> Done:
+        capsys.readouterr()
+        code = run(arguments, start)
+        captured = capsys.readouterr()
+        return Done(code, captured.out, captured.err)
+
+    return command
+
+
+@pytest.fixture(autouse=True)
+def bare_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in os.environ:
+        if name.startswith("HOURHAND_"):
+            monkeypatch.delenv(name)
+
+
+@pytest.fixture(scope="session")
+def server_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    folder = tmp_path_factory.mktemp("server")
+    (folder / "functions_for_cli.py").write_text(FUNCTIONS)
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("HOURHAND_")}
+    environment |= {"PYTHONPATH": str(folder), "PYTHONUNBUFFERED": "1"}
+    options = ["--port", "0", "--data", "jobs.db", "--import", "functions_for_cli", "--no-demo"]
+    command = [sys.executable, "-m", "hourhand", "up", *options]
+    with (
+        (folder / "stderr").open("wb") as stderr,
+        subprocess.Popen(
+            command, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=stderr
+        ) as process,
+    ):
+        assert process.stdout is not None
+        try:
+            yield read_until(process.stdout.fileno(), rb"http://[\d.:]+", folder / "stderr").decode()
+        finally:
+            process.terminate()
+            process.wait(DEADLINE_S)
+
+
+@pytest.fixture
+def server(server_url: str, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The URL of a running server, which commands find by themselves."""
+    monkeypatch.setenv("HOURHAND_URL", server_url)
+    return server_url
+
+
+def read_until(descriptor: int, pattern: bytes, errors: Path | None = None) -> bytes:
+    """What matches in a stream, as soon as it does."""
+    text = b""
+    with selectors.DefaultSelector() as selector:
+        selector.register(descriptor, selectors.EVENT_READ)
+        while not (found := re.search(pattern + rb"(?=\s)", text)):
+            told = errors.read_text() if errors else ""
+            assert selector.select(DEADLINE_S), f"no {pattern!r} in {text!r}; {told}"
+            chunk = os.read(descriptor, 65_536)
+            assert chunk, f"ended without {pattern!r}: {text!r}; {told}"
+            text += chunk
+    return found[0]
