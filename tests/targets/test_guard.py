@@ -163,15 +163,6 @@ async def test_what_the_operator_allows_is_called_with_its_own_name(serve: Serve
     assert seen == [f"svc.internal:{server.port}"]
 
 
-async def test_proxy_variables_are_ignored(loopback: LocalServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
-        monkeypatch.setenv(name, f"http://127.0.0.1:{loopback.port}")
-    network = Network()
-    await get("http://public.example/", network, ScriptedResolver(["93.184.215.14"]))
-    assert network.attempts == ["93.184.215.14"]
-    assert loopback.connections == 0
-
-
 async def test_a_failing_lookup_is_an_error_of_the_call() -> None:
     resolver = SystemResolver(Threads("test-lookup", size=1, left_behind_max=1))
     with pytest.raises(OSError, match="no host name"):

@@ -1,6 +1,7 @@
 """HTTP calls against servers on 127.0.0.1: well-behaved ones, and every kind that is not."""
 
 import asyncio
+import gzip
 import socket
 from collections.abc import AsyncIterator
 
@@ -118,6 +119,22 @@ async def test_redirects_are_not_followed(http: HttpExecutor, serve: Serve) -> N
     assert server.connections == 1
 
 
+async def test_proxy_variables_are_ignored(
+    http: HttpExecutor, serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def handler(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await read_request(reader)
+        writer.write(answer())
+
+    server, proxy = await serve(handler), await serve(handler)
+    for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
+        monkeypatch.setenv(name, f"http://127.0.0.1:{proxy.port}")
+    for name in ("no_proxy", "NO_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    assert (await execute(http, server.url)).outcome is Outcome.SUCCEEDED
+    assert (server.connections, proxy.connections) == (1, 0)
+
+
 async def test_retry_after_is_handed_on(http: HttpExecutor, serve: Serve) -> None:
     async def handler(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await read_request(reader)
@@ -163,6 +180,18 @@ async def test_an_endless_answer_in_chunks_is_cut_too(http: HttpExecutor, serve:
     assert error_of(result) == "the target answered 500 Internal Server Error"
     async with asyncio.timeout(WAIT_S):
         await server.hung_up.wait()
+
+
+async def test_what_comes_packed_is_not_unpacked(http: HttpExecutor, serve: Serve) -> None:
+    packed = gzip.compress(b"0" * 1_000_000)
+
+    async def handler(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        assert (await read_request(reader)).headers["accept-encoding"] == "identity"
+        writer.write(answer(body=packed, Content_Encoding="gzip"))
+
+    result = await execute(http, (await serve(handler)).url)
+    assert len(packed) < KEPT_BYTES  # so only what was unpacked could be too long
+    assert result.detail == {"response": {"status": 200, "encoding": "gzip"}}
 
 
 async def test_a_slow_body_ends_at_the_timeout_with_what_the_status_said(

@@ -83,6 +83,18 @@ async def test_a_thread_that_does_not_return_is_replaced() -> None:
     threads.close()
 
 
+async def test_who_waits_behind_a_stuck_call_starts_when_that_is_given_up() -> None:
+    threads = Threads("t", size=1, left_behind_max=2)
+    call = Stuck()
+    stuck = asyncio.create_task(threads.run(call))
+    await until(call.started)
+    behind = asyncio.create_task(threads.run(lambda: "at last"))
+    stuck.cancel()
+    assert await asyncio.wait_for(behind, WAIT_S) == "at last"
+    call.release.set()
+    threads.close()
+
+
 async def test_so_many_may_be_left_behind_and_then_no_call_starts() -> None:
     threads = Threads("t", size=4, left_behind_max=2)
     calls = [Stuck(), Stuck()]

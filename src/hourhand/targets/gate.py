@@ -15,6 +15,11 @@ class Gate:
         self._per_origin = per_origin
         self._origins: dict[str, _Origin] = {}
 
+    @property
+    def origins(self) -> int:
+        """How many origins have calls, under way or waiting; others cost nothing."""
+        return len(self._origins)
+
     async def enter(self, origin: str) -> None:
         """Returns when the call may go; `leave` must follow."""
         place = self._origins.get(origin)
