@@ -8,7 +8,6 @@ import pytest
 from tests.contract.harness import Harness, SqliteFileHarness, SqliteMemoryHarness
 from tests.contract.scene import Scene
 
-
 ADAPTERS: dict[str, Callable[[Path], Harness]] = {
     "sqlite-file": SqliteFileHarness,
     "sqlite-memory": lambda _: SqliteMemoryHarness(),

@@ -85,6 +85,13 @@ async def test_an_id_that_is_taken_is_refused(scene: Scene) -> None:
     assert (await scene.get(first)).spec.name == "first"
 
 
+async def test_the_id_of_a_job_that_is_gone_stays_taken(scene: Scene) -> None:
+    """Its versions and its runs' identities outlive it."""
+    gone = await scene.create()
+    await scene.delete(gone)
+    assert await scene.store.create_jobs([draft(id=gone.id)]) == [Refusal.ID_TAKEN]
+
+
 async def test_a_key_is_one_jobs_within_a_tenant(scene: Scene) -> None:
     keyed = spec(key="k")
     answers = await scene.store.create_jobs(

@@ -4,8 +4,9 @@ SELECT id FROM pools WHERE name = ?;
 -- add_pool: give a pool its number
 INSERT INTO pools (name) VALUES (?) RETURNING id;
 
--- taken_ids: which of these ids exist
-SELECT id FROM jobs WHERE id IN (SELECT value FROM json_each(?));
+-- taken_ids: which of these ids exist or existed
+SELECT id FROM jobs WHERE id IN (SELECT value FROM json_each(?1))
+UNION ALL SELECT job_id FROM versions WHERE version = 1 AND job_id IN (SELECT value FROM json_each(?1));
 
 -- taken_keys: which of these keys a tenant uses
 SELECT key FROM jobs WHERE tenant = ? AND key IN (SELECT value FROM json_each(?));
