@@ -94,7 +94,7 @@ def server_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     folder = tmp_path_factory.mktemp("server")
     (folder / "functions_for_cli.py").write_text(FUNCTIONS)
     environment = {name: value for name, value in os.environ.items() if not name.startswith("HOURHAND_")}
-    environment |= {"PYTHONPATH": str(folder), "PYTHONUNBUFFERED": "1"}
+    environment |= {"PYTHONPATH": str(folder), "HOURHAND_WORKER_DRAIN": "0s"}
     options = ["--port", "0", "--data", "jobs.db", "--import", "functions_for_cli", "--no-demo"]
     command = [sys.executable, "-m", "hourhand", "up", *options]
     with (

@@ -1,0 +1,335 @@
+"""The clients' transport: what is tried again, how errors are typed, how pages are walked; both alike."""
+
+import json
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import pytest
+
+from hourhand.client import AsyncClient, Client, Unreachable
+from hourhand.client.exchange import LONGEST_PAUSE_S, Patience
+from hourhand.errors import (
+    Ambiguous,
+    Conflict,
+    HourhandError,
+    Invalid,
+    NotAllowed,
+    NotFound,
+    Outdated,
+    Overloaded,
+    StorageFull,
+    Unavailable,
+)
+
+HANG_UP = "hang up"
+Reply = tuple[int, Any, dict[str, str]] | str
+
+
+@dataclass
+class Recorder:
+    """A server that gives prepared replies in order, the last again and again, and keeps what it was asked."""
+
+    url: str = ""
+    replies: list[Reply] = field(default_factory=list)
+    requests: list[tuple[str, str, dict[str, str], Any]] = field(default_factory=list)
+
+    def next_reply(self) -> Reply:
+        return self.replies.pop(0) if len(self.replies) > 1 else self.replies[0]
+
+
+@pytest.fixture
+def recorder() -> Iterator[Recorder]:
+    recorder = Recorder()
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def answer(self) -> None:
+            length = int(self.headers.get("Content-Length") or 0)
+            body = json.loads(self.rfile.read(length)) if length else None
+            recorder.requests.append((self.command, self.path, dict(self.headers), body))
+            reply = recorder.next_reply()
+            if reply == HANG_UP:
+                self.close_connection = True
+                return
+            status, document, headers = reply
+            text = document if isinstance(document, bytes) else json.dumps(document).encode()
+            self.send_response(status)
+            for name, value in {"Content-Length": str(len(text)), **headers}.items():
+                self.send_header(name, value)
+            self.end_headers()
+            self.wfile.write(text)
+
+        do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = answer  # noqa: N815 -- names of the base class
+
+        def log_message(self, *arguments: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.daemon_threads = True
+    recorder.url = f"http://127.0.0.1:{server.server_address[1]}"
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+    thread.start()
+    yield recorder
+    server.shutdown()
+    server.server_close()
+    thread.join()
+
+
+@pytest.fixture(autouse=True)
+def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hourhand.client.exchange.FIRST_PAUSE_S", 0.001)
+    monkeypatch.setattr("hourhand.client.exchange.LONGEST_PAUSE_S", 0.002)
+    monkeypatch.setattr("hourhand.client.resources.FIRST_LOOK_S", 0.001)
+
+
+Ask = Callable[[str, str, tuple[Any, ...], dict[str, Any]], Any]
+
+
+@pytest.fixture(params=["blocking", "awaiting"])
+async def ask(request: pytest.FixtureRequest, recorder: Recorder):
+    """Calls `client.resource.method(…)` on either client; listings become lists."""
+
+    async def ask(call: str, *args: Any, **kwargs: Any) -> Any:
+        resource, method = call.split(".")
+        if request.param == "blocking":
+            with Client(recorder.url, retries=2) as client:
+                answer = getattr(getattr(client, resource), method)(*args, **kwargs)
+                return answer if isinstance(answer, dict) else list(answer)
+        async with AsyncClient(recorder.url, retries=2) as client:
+            answer = getattr(getattr(client, resource), method)(*args, **kwargs)
+            if hasattr(answer, "__aiter__"):
+                return [one async for one in answer]
+            return await answer
+
+    return ask
+
+
+def problem(status: int, code: str, **more: Any) -> Reply:
+    return status, {"title": "t", "status": status, "code": code, "detail": "words", **more}, {}
+
+
+OK: Reply = (200, {"job_id": "J-1"}, {})
+BUSY: Reply = (503, {"title": "t", "code": "unavailable", "detail": "down"}, {"Retry-After": "1"})
+LIMITED: Reply = (429, {"title": "t", "code": "overloaded", "detail": "slow down"}, {"Retry-After": "7"})
+
+
+@pytest.mark.parametrize(
+    ("call", "arguments", "replies", "requests"),
+    [
+        ("jobs.get", ["J-1"], [BUSY, HANG_UP, OK], 3),
+        ("jobs.replace", ["J-1", {}], [HANG_UP, OK], 2),
+        ("jobs.run", ["J-1"], [HANG_UP, BUSY, OK], 3),
+        ("jobs.pause", ["J-1"], [BUSY, OK], 2),
+        ("jobs.create", [{}], [LIMITED, OK], 2),
+        ("jobs.delete", ["J-1"], [LIMITED, OK], 2),
+    ],
+)
+async def test_what_may_be_repeated_is_tried_again(
+    ask, recorder: Recorder, call: str, arguments: list[Any], replies: list[Reply], requests: int
+) -> None:
+    recorder.replies = list(replies)
+    assert await ask(call, *arguments) == {"job_id": "J-1"}
+    assert len(recorder.requests) == requests
+
+
+@pytest.mark.parametrize(
+    ("call", "arguments", "reply", "error"),
+    [
+        ("jobs.create", [{}], HANG_UP, Unreachable),
+        ("jobs.create", [{}], BUSY, Unavailable),
+        ("jobs.update", ["J-1", {}], HANG_UP, Unreachable),
+        ("jobs.delete", ["J-1"], HANG_UP, Unreachable),
+        ("jobs.get", ["J-1"], problem(404, "not_found"), NotFound),
+    ],
+)
+async def test_what_may_have_happened_is_not_repeated(
+    ask, recorder: Recorder, call: str, arguments: list[Any], reply: Reply, error: type[Exception]
+) -> None:
+    recorder.replies = [reply, OK]
+    with pytest.raises(error):
+        await ask(call, *arguments)
+    assert len(recorder.requests) == 1
+
+
+async def test_patience_ends(ask, recorder: Recorder) -> None:
+    recorder.replies = [LIMITED]
+    with pytest.raises(Overloaded) as caught:
+        await ask("jobs.get", "J-1")
+    assert len(recorder.requests) == 3
+    assert caught.value.retry_after_s == 7
+
+
+async def test_all_tries_of_a_run_carry_one_key_and_each_run_its_own(ask, recorder: Recorder) -> None:
+    recorder.replies = [HANG_UP, OK]
+    await ask("jobs.run", "J-1")
+    await ask("jobs.run", "J-1")
+    await ask("jobs.run", "J-1", idempotency_key="mine")
+    keys = [headers["Idempotency-Key"] for _, _, headers, _ in recorder.requests]
+    assert keys[0] == keys[1]
+    assert len(set(keys)) == 3
+    assert keys[3] == "mine"
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "kind"),
+    [
+        (422, "invalid", Invalid),
+        (400, "malformed_json", Invalid),
+        (404, "not_found", NotFound),
+        (404, "no_such_route", NotFound),
+        (403, "wrong_host", NotAllowed),
+        (409, "conflict", Conflict),
+        (409, "ambiguous", Ambiguous),
+        (412, "outdated", Outdated),
+        (503, "storage_full", StorageFull),
+        (500, "internal", HourhandError),
+    ],
+)
+async def test_errors_are_typed_by_code_then_by_status(
+    ask, recorder: Recorder, status: int, code: str, kind: type[HourhandError]
+) -> None:
+    faults = [{"pointer": "/cron", "expected": "x", "got": None, "hint": "y"}]
+    recorder.replies = [problem(status, code, errors=faults)]
+    with pytest.raises(HourhandError) as caught:
+        await ask("jobs.update", "J-1", {})
+    assert type(caught.value) is kind
+    assert caught.value.message == "words"
+    assert caught.value.problem is not None
+    assert caught.value.problem["code"] == code
+    if isinstance(caught.value, Invalid):
+        assert [fault.pointer for fault in caught.value.faults] == ["/cron"]
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "kind"),
+    [
+        (200, b"<html>", Unreachable),
+        (404, b"<html>", NotFound),
+        (502, b"", Unavailable),
+        (418, b"[]", HourhandError),
+        (301, b"", HourhandError),
+    ],
+)
+async def test_something_else_that_answers_is_no_crash(
+    ask, recorder: Recorder, status: int, body: bytes, kind: type[HourhandError]
+) -> None:
+    recorder.replies = [(status, body, {})]
+    with pytest.raises(HourhandError) as caught:
+        await ask("jobs.update", "J-1", {})
+    assert type(caught.value) is kind
+
+
+async def test_nobody_there(ask, recorder: Recorder, unused_tcp_port: int) -> None:
+    recorder.url = f"http://127.0.0.1:{unused_tcp_port}"
+    with pytest.raises(Unreachable) as caught:
+        await ask("jobs.create", {})
+    assert caught.value.message == f"no hourhand answers at {recorder.url}; start one with `hourhand up`"
+
+
+async def test_lists_walk_all_pages_with_their_filters(ask, recorder: Recorder) -> None:
+    recorder.replies = [
+        (200, {"data": [{"n": 1}, {"n": 2}], "next_cursor": "c1"}, {}),
+        (200, {"data": [], "next_cursor": "c2"}, {}),
+        (200, {"data": [{"n": 3}], "next_cursor": None}, {}),
+    ]
+    assert [one["n"] for one in await ask("jobs.list", limit=2, failing=True, tag=None)] == [1, 2, 3]
+    paths = [path for _, path, _, _ in recorder.requests]
+    assert paths == [
+        "/api/v1/jobs?limit=2&failing=true",
+        "/api/v1/jobs?limit=2&cursor=c1&failing=true",
+        "/api/v1/jobs?limit=2&cursor=c2&failing=true",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("call", "args", "kwargs", "expected"),
+    [
+        ("jobs.get", ["a/b?c"], {}, ("GET", "/jobs/a%2Fb%3Fc", None)),
+        ("jobs.get", [{"job_id": "J-9"}], {}, ("GET", "/jobs/J-9", None)),
+        ("jobs.resolve", ["my job"], {}, ("GET", "/jobs/resolve?ref=my+job", None)),
+        ("jobs.upsert", ["a/b c", {"x": 1}], {}, ("PUT", "/jobs/by-key/a/b%20c", {"x": 1})),
+        ("jobs.update", ["J-1", {"x": 1}], {"dry_run": True}, ("PATCH", "/jobs/J-1?dry_run=true", {"x": 1})),
+        ("jobs.pause", ["J-1"], {"note": "n"}, ("POST", "/jobs/J-1/pause", {"note": "n"})),
+        ("jobs.resume", ["J-1"], {}, ("POST", "/jobs/J-1/resume", {})),
+        ("jobs.delete", ["J-1"], {"cancel_running": True}, ("DELETE", "/jobs/J-1?cancel_running=true", None)),
+        ("jobs.status", ["J-1"], {}, ("GET", "/jobs/J-1/status", None)),
+        ("jobs.next", ["J-1"], {"n": 3}, ("GET", "/jobs/J-1/next?n=3", None)),
+        ("jobs.versions", ["J-1"], {}, ("GET", "/jobs/J-1/versions", None)),
+        ("jobs.bulk", [[{"a": 1}]], {}, ("POST", "/jobs/bulk", [{"a": 1}])),
+        ("runs.get", ["J-1@2026"], {}, ("GET", "/runs/J-1@2026", None)),
+        ("runs.cancel", [{"run_id": "J-1@2026"}], {}, ("POST", "/runs/J-1@2026/cancel", {})),
+        ("runs.page", [], {"state": ["A", "B"]}, ("GET", "/runs?limit=50&state=A&state=B", None)),
+        ("dead_letters.groups", ["job"], {}, ("GET", "/dead-letters?group_by=job", None)),
+        ("dead_letters.requeue", [["r"]], {}, ("POST", "/dead-letters/requeue", {"ids": ["r"]})),
+        (
+            "dead_letters.discard",
+            [],
+            {"filter": {"error": "e"}, "dry_run": True},
+            ("POST", "/dead-letters/discard", {"filter": {"error": "e"}, "dry_run": True}),
+        ),
+    ],
+)
+async def test_each_method_is_one_request(
+    ask,
+    recorder: Recorder,
+    call: str,
+    args: list[Any],
+    kwargs: dict[str, Any],
+    expected: tuple[str, str, Any],
+) -> None:
+    recorder.replies = [OK]
+    await ask(call, *args, **kwargs)
+    ((method, path, _, body),) = recorder.requests
+    assert (method, path.removeprefix("/api/v1"), body) == expected
+
+
+async def test_versions_are_guarded_by_their_tag(ask, recorder: Recorder) -> None:
+    recorder.replies = [OK]
+    await ask("jobs.replace", "J-1", {}, version=3)
+    await ask("jobs.replace", "J-1", {})
+    guarded, free = (headers for _, _, headers, _ in recorder.requests)
+    assert guarded["If-Match"] == '"3"'
+    assert "If-Match" not in free
+
+
+async def test_waiting_ends_with_the_final_state(ask, recorder: Recorder) -> None:
+    states = ["PENDING", "PENDING", "RUNNING", "RETRYING", "SUCCEEDED"]
+    recorder.replies = [(200, {"run_id": "r", "status": state}, {}) for state in states]
+    assert (await ask("runs.wait", "r"))["status"] == "SUCCEEDED"
+    recorder.replies = [(200, {"run_id": "r", "status": state}, {}) for state in states]
+    changes = [one["status"] for one in await ask("runs.watch", "r")]
+    assert changes == ["PENDING", "RUNNING", "RETRYING", "SUCCEEDED"]
+
+
+async def test_waiting_gives_up(ask, recorder: Recorder) -> None:
+    recorder.replies = [(200, {"run_id": "r", "status": "RUNNING"}, {})]
+    with pytest.raises(TimeoutError, match="still RUNNING"):
+        await ask("runs.wait", "r", timeout_s=0.01)
+
+
+def test_where_and_who_come_from_the_environment(recorder: Recorder, monkeypatch: pytest.MonkeyPatch) -> None:
+    recorder.replies = [OK]
+    monkeypatch.setenv("HOURHAND_URL", f"{recorder.url}/")
+    monkeypatch.setenv("HOURHAND_TOKEN", "t0ken")
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:1")
+    with Client() as client:
+        client.jobs.get("J-1")
+    assert recorder.requests[0][2]["Authorization"] == "Bearer t0ken"
+
+
+@pytest.mark.parametrize("url", ["nonsense", "ftp://x", "http://"])
+def test_a_url_that_is_none_is_refused(url: str) -> None:
+    with pytest.raises(Invalid, match="http://127"):
+        Client(url)
+
+
+def test_pauses_grow_and_keep_to_what_is_asked() -> None:
+    patience = Patience(salt=0x1234567890ABCDEF)
+    pauses = [patience.pause_s(tries, None) for tries in range(1, 4)]
+    assert pauses == sorted(pauses)
+    assert patience.pause_s(1, 0.0015) == 0.0015
+    assert patience.pause_s(1, 10_000) < LONGEST_PAUSE_S
