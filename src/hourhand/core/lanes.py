@@ -7,9 +7,13 @@ work gets what is left over or 1 in 100: so nothing starves. Pure arithmetic ove
 from hourhand.core.identity import BACKGROUND
 from hourhand.core.model import Priority
 
-_MEDIUM_EVERY = 10  # 2 of 20
-_LOW_EVERY = 20
-_BACKGROUND_EVERY = 100
+# Of the claims in a row, each lower class is owed those whose number has its remainder. No two classes
+# meet at one number, so that a worker that claims one run at a time owes each its share too.
+_OWED = {
+    Priority.MEDIUM: (10, 0),  # 2 of 20
+    Priority.LOW: (20, 5),
+    BACKGROUND: (100, 97),
+}
 
 
 def floors(room: int, taken_before: int) -> dict[int, int]:
@@ -18,14 +22,9 @@ def floors(room: int, taken_before: int) -> dict[int, int]:
     Counting on from earlier claims keeps the shares true for workers that claim one run at a time.
     """
     end = taken_before + room
-
-    def multiples(step: int) -> int:
-        return end // step - taken_before // step
-
     return {
-        Priority.MEDIUM: multiples(_MEDIUM_EVERY),
-        Priority.LOW: multiples(_LOW_EVERY),
-        BACKGROUND: multiples(_BACKGROUND_EVERY),
+        run_class: (end - remainder) // every - (taken_before - remainder) // every
+        for run_class, (every, remainder) in _OWED.items()
     }
 
 
@@ -36,10 +35,6 @@ def divide(room: int, waiting: dict[int, int], taken_before: int) -> dict[int, i
         for run_class, floor in floors(room, taken_before).items()
     }
     left = room - sum(share.values())
-    while left < 0:  # tiny rooms can owe more floors than they hold; the lowest class waits
-        lowest = max(run_class for run_class, count in share.items() if count)
-        share[lowest] -= 1
-        left += 1
     for run_class in (Priority.HIGH, Priority.MEDIUM, Priority.LOW, BACKGROUND):
         more = min(left, waiting.get(run_class, 0) - share.get(run_class, 0))
         share[run_class] = share.get(run_class, 0) + more

@@ -105,13 +105,11 @@ def after(state: State, event: Event) -> State:
     return way[0]
 
 
-def shown_state(phase: Phase, due_at: int, now_at: int) -> State:
-    """What people see of a row in `running`: a run that a worker holds for later has not begun."""
-    if phase is Phase.RETRYING:
-        return State.RETRYING
-    if phase is Phase.READY or due_at > now_at:
-        return State.PENDING
-    return State.RUNNING
+def shown_state(phase: Phase, due_at: int, now_at: int, tries: int) -> State:
+    """What people see of a row in `running`: a run that a worker holds for later has not begun (again)."""
+    if phase in (Phase.EXECUTING, Phase.REPORTED) and due_at <= now_at:
+        return State.RUNNING
+    return State.RETRYING if phase is Phase.RETRYING or tries else State.PENDING
 
 
 def as_markdown() -> str:

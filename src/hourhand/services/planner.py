@@ -35,7 +35,8 @@ class Planner:
     async def step(self, now_at: int) -> int | None:
         """Plan a batch; answers when the next clock reaches into the horizon."""
         segments = await self._leases.segments()
-        clocks = await self._store.due_clocks(segments, now_at + self._horizon_us, self._batch)
+        beyond_at = now_at + self._horizon_us + 1  # a time on the horizon itself is planned
+        clocks = await self._store.due_clocks(segments, beyond_at, self._batch)
         if clocks:
             count = await self._store.plan([self._plan(clock, now_at) for clock in clocks])
             self._telemetry.planned(count)

@@ -54,9 +54,9 @@ def claim(tx: Tx, request: ClaimRequest) -> ClaimedText:
     pools = [row[0] for pool in request.pools if (row := tx.one("pool_id", (pool,))) is not None]
     tx.run("clear_candidates")
     full_lanes = _gather(tx, request, pools)
-    _divide(tx, request)
     decided = _judge_late(tx) + _drop_deleted(tx)
     _give_several_slots(tx)
+    _divide(tx, request)
     tx.run("take_planned", {"node_id": request.node_id, "now": tx.now_at})
     tx.run("mark_losers")
     tx.run("drop_taken")
@@ -129,14 +129,17 @@ def _gather(tx: Tx, request: ClaimRequest, pools: Sequence[int]) -> list[int]:
 
 
 def _divide(tx: Tx, request: ClaimRequest) -> None:
-    """Keep no more than there is room for, shared among the classes."""
-    if tx.one("count_candidates")[0] <= request.room:
+    """Keep no more than there is room for, shared among the classes.
+
+    What cannot be taken yet needs no room: counted, it would hold up lower classes that are due.
+    """
+    if tx.one("count_candidates", (tx.now_at,))[0] <= request.room:
         return
-    waiting = dict(tx.all("count_classes"))
+    waiting = dict(tx.all("count_classes", (tx.now_at,)))
     shares = divide(request.room, waiting, request.taken_before)
     for run_class, count in waiting.items():
         if count > shares.get(run_class, 0):
-            tx.run("trim_class", (run_class, shares.get(run_class, 0)))
+            tx.run("trim_class", (run_class, tx.now_at, shares.get(run_class, 0)))
 
 
 def _judge_late(tx: Tx) -> int:

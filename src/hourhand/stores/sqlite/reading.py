@@ -170,7 +170,7 @@ def _live_runs(tx: Tx, tenant: str, job_id: int, nominals: Sequence[int]) -> lis
                 job_id=job_id,
                 scheduled_at=at,
                 tenant=tenant,
-                state=shown_state(Phase(phase), due_at, tx.now_at),
+                state=shown_state(Phase(phase), due_at, tx.now_at, tries),
                 trigger=TRIGGERS[trigger],
                 due_at=due_at,
                 tries=tries,

@@ -65,15 +65,16 @@ FROM (SELECT job_id, scheduled_at, lane, due_at, slot FROM running
     WHERE phase IN (0, 3) AND lane = :lane AND due_at <= :until ORDER BY due_at LIMIT :limit) AS r
 LEFT JOIN jobs AS j ON j.id = r.job_id;
 
--- count_candidates: how many are in hand
-SELECT count(*) FROM temp.candidate;
+-- count_candidates: how many can be taken or decided now
+SELECT count(*) FROM temp.candidate WHERE fate IN (0, 3, 5) OR fate = 1 AND due_at <= ?;
 
 -- trim_class: keep the share of a class, every tenant's lane in turn
 DELETE FROM temp.candidate WHERE rowid IN (
-    SELECT rowid FROM temp.candidate WHERE lane % 128 / 32 = ? ORDER BY rank, due_at LIMIT -1 OFFSET ?);
+    SELECT rowid FROM temp.candidate WHERE lane % 128 / 32 = ? AND (fate IN (0, 3, 5) OR fate = 1 AND due_at <= ?)
+    ORDER BY rank, due_at LIMIT -1 OFFSET ?);
 
 -- count_classes: how many candidates each class has
-SELECT lane % 128 / 32, count(*) FROM temp.candidate GROUP BY 1;
+SELECT lane % 128 / 32, count(*) FROM temp.candidate WHERE fate IN (0, 3, 5) OR fate = 1 AND due_at <= ? GROUP BY 1;
 
 -- late_candidates: what the misfire policy must judge
 SELECT c.job_id, c.scheduled_at, c.lane, p.due_at, p.trigger, p.fence, p.tries, j.until, j.version, j.spec
@@ -83,9 +84,9 @@ JOIN jobs AS j ON j.id = c.job_id WHERE c.late = 1 ORDER BY c.due_at;
 -- deleted_candidates: runs of jobs that are gone
 SELECT c.job_id, c.scheduled_at FROM temp.candidate AS c WHERE c.fate = 3;
 
--- several_candidates: due runs of jobs with several slots, oldest first
+-- several_candidates: runs of jobs with several slots, in the order in which a class keeps them
 SELECT c.rowid, c.job_id, c.scheduled_at, j.concurrency FROM temp.candidate AS c
-JOIN jobs AS j ON j.id = c.job_id WHERE c.fate = 2 ORDER BY c.job_id, c.scheduled_at;
+JOIN jobs AS j ON j.id = c.job_id WHERE c.fate = 2 ORDER BY c.job_id, c.lane % 128 / 32, c.rank;
 
 -- slots_of: the slots of a job that are taken
 SELECT slot FROM running WHERE job_id = ?;
