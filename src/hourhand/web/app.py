@@ -35,6 +35,8 @@ def create_app(
         docs_url=None,
         redoc_url=None,
         redirect_slashes=False,
+        generate_unique_id_function=lambda route: route.name,
+        telemetry={"metrics": False, "logs": False},  # ours say the same, by route template
     )
     app.state.context = WebContext(
         jobs=jobs, runs=runs, store=store, clock=clock, registry=registry, parts=parts, settings=settings

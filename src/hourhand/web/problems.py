@@ -172,7 +172,7 @@ def _parameter_fault(found: Mapping[str, Any]) -> Fault:
             expected = _QUERY_EXPECTED.get(kind, "another value")
     got = "nothing" if kind == "missing" else shown(found.get("input"))
     mark = "?" if place[0] == "query" else ""
-    return Fault(pointer=f"{mark}{place[-1]}", expected=expected, got=got)
+    return Fault(pointer=f"{mark}{place[1]}", expected=expected, got=got)
 
 
 def _problem(

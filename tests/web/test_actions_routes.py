@@ -1,0 +1,239 @@
+"""Pause, resume, run; status, history, coming times and versions of a job."""
+
+import httpx2
+import pytest
+
+from hourhand.clock import ManualClock
+from hourhand.core.instant import HOUR_US, MINUTE_US, SECOND_US
+from hourhand.core.lifecycle import Event
+from hourhand.stores.sqlite.store import SqliteStore
+from hourhand.web.shapes import JobAnswer, NextTimes, RunAnswer, RunList, VersionList
+from tests.web import worker
+from tests.web.test_jobs_routes import create
+
+
+async def history(client: httpx2.AsyncClient, job_id: str) -> list[RunAnswer]:
+    answer = await client.get(f"/v1/jobs/{job_id}/history")
+    return RunList.model_validate(answer.json()).data
+
+
+# --- pause and resume
+
+
+async def test_pause_says_why_until_when_and_from_when(client: httpx2.AsyncClient) -> None:
+    job_id = await create(client)
+    body = {"note": "INC-42", "until": "2027-01-15T12:00:00Z"}
+    job = JobAnswer.model_validate((await client.post(f"/v1/jobs/{job_id}/pause", json=body)).json())
+    assert (job.state, job.paused, job.note, job.paused_until) == (
+        "paused",
+        True,
+        "INC-42",
+        "2027-01-15T12:00:00Z",
+    )
+    assert (job.effective_from, job.next_fire_time, job.version) == ("2027-01-15T08:00:02Z", None, 2)
+    job = JobAnswer.model_validate((await client.post(f"/v1/jobs/{job_id}/resume")).json())
+    assert (job.state, job.note, job.paused_until) == ("active", None, None)
+    assert job.next_fire_time == "2027-01-15T09:00:00Z"
+
+
+@pytest.mark.parametrize("body", [None, b"", b"{}"])
+async def test_pause_needs_no_body(client: httpx2.AsyncClient, body: bytes | None) -> None:
+    job_id = await create(client)
+    assert (await client.post(f"/v1/jobs/{job_id}/pause", content=body)).json()["paused"] is True
+
+
+@pytest.mark.parametrize(
+    ("body", "pointer"),
+    [
+        ({"until": "2027-01-15T08:00:00Z"}, "/until"),
+        ({"until": "tomorrow"}, "/until"),
+        ({"untill": "2027-01-16T08:00:00Z"}, "/untill"),
+        ({"note": 5}, "/note"),
+    ],
+)
+async def test_pauses_that_are_refused(
+    client: httpx2.AsyncClient, body: dict[str, object], pointer: str
+) -> None:
+    job_id = await create(client)
+    answer = await client.post(f"/v1/jobs/{job_id}/pause", json=body)
+    assert (answer.status_code, answer.json()["errors"][0]["pointer"]) == (422, pointer)
+    assert (await client.get(f"/v1/jobs/{job_id}")).json()["state"] == "active"
+
+
+async def test_dry_runs_change_no_state(client: httpx2.AsyncClient) -> None:
+    job_id = await create(client)
+    answer = await client.post(f"/v1/jobs/{job_id}/pause?dry_run=true", json={"note": "x"})
+    assert (answer.json()["state"], answer.json()["dry_run"]) == ("paused", True)
+    answer = await client.post(f"/v1/jobs/{job_id}/resume?dry_run=true")
+    assert (answer.json()["state"], answer.json()["dry_run"]) == ("active", True)
+    answer = await client.post(f"/v1/jobs/{job_id}/run?dry_run=true")
+    assert (answer.status_code, answer.json()) == (200, {"run_id": None, "dry_run": True})
+    assert (await client.get(f"/v1/jobs/{job_id}")).json()["version"] == 1
+    assert await history(client, job_id) == []
+
+
+@pytest.mark.parametrize(
+    "action", ["pause", "resume", "run", "pause?dry_run=1", "resume?dry_run=1", "run?dry_run=1"]
+)
+async def test_asking_a_job_that_is_not_there(client: httpx2.AsyncClient, action: str) -> None:
+    assert (await client.post(f"/v1/jobs/J-0000000000000/{action}")).status_code == 404
+
+
+@pytest.mark.parametrize("action", ["resume", "run"])
+async def test_a_body_where_there_is_nothing_to_say_is_refused(
+    client: httpx2.AsyncClient, action: str
+) -> None:
+    job_id = await create(client)
+    answer = await client.post(f"/v1/jobs/{job_id}/{action}", json={"force": True})
+    assert (answer.status_code, answer.json()["errors"][0]["pointer"]) == (422, "/force")
+    assert (await client.post(f"/v1/jobs/{job_id}/{action}", json={})).status_code in (200, 202)
+
+
+# --- run now
+
+
+async def test_run_answers_the_run_and_where_it_is(client: httpx2.AsyncClient) -> None:
+    job_id = await create(client)
+    answer = await client.post(f"/v1/jobs/{job_id}/run")
+    run_id = answer.json()["run_id"]
+    assert (answer.status_code, answer.headers["location"]) == (202, f"/v1/runs/{run_id}")
+    run = RunAnswer.model_validate((await client.get(answer.headers["location"])).json())
+    assert (run.run_id, run.status, run.trigger, run.job_id) == (run_id, "PENDING", "manual", job_id)
+
+
+async def test_the_same_idempotency_key_gives_the_same_run(
+    client: httpx2.AsyncClient, clock: ManualClock
+) -> None:
+    job_id = await create(client)
+    made = []
+    for key in ("a", "a", "b", None):
+        clock.advance(SECOND_US)
+        headers = {} if key is None else {"Idempotency-Key": key}
+        made.append((await client.post(f"/v1/jobs/{job_id}/run", headers=headers)).json()["run_id"])
+    assert made[0] == made[1]
+    assert len(set(made)) == 3
+
+
+# --- history and status
+
+
+async def test_history_shows_coming_running_and_finished_runs(
+    client: httpx2.AsyncClient, store: SqliteStore, clock: ManualClock
+) -> None:
+    job_id = await create(client, concurrency=3)
+    await client.post(f"/v1/jobs/{job_id}/run")
+    clock.advance(SECOND_US)
+    await worker.succeed(store, clock)
+    await client.post(f"/v1/jobs/{job_id}/run")
+    clock.advance(SECOND_US)
+    await worker.take(store)
+    clock.advance(SECOND_US)
+    await client.post(f"/v1/jobs/{job_id}/run")
+    runs = await history(client, job_id)
+    assert [run.status for run in runs] == ["PENDING", "RUNNING", "SUCCEEDED"]
+    assert [run.trigger for run in runs] == ["manual"] * 3
+    assert (runs[0].started_at, runs[0].finished_at, runs[0].lag_ms) == (None, None, None)
+    assert (runs[1].worker, runs[1].finished_at) == (worker.NAME, None)
+    done = runs[2]
+    assert (done.lag_ms, done.response, done.error, done.version) == (5, {"status": 200}, None, 1)
+    assert (done.due_at, done.started_at, done.finished_at) == (
+        "2027-01-15T08:00:00Z",
+        "2027-01-15T08:00:00.005Z",
+        "2027-01-15T08:00:00.025Z",
+    )
+    [attempt] = done.attempts
+    assert (attempt.status, attempt.duration_ms, attempt.worker) == ("SUCCEEDED", 20, worker.NAME)
+
+
+async def test_retries_are_seen_attempt_by_attempt(
+    client: httpx2.AsyncClient, store: SqliteStore, clock: ManualClock
+) -> None:
+    job_id = await create(client)
+    await client.post(f"/v1/jobs/{job_id}/run")
+    clock.advance(SECOND_US)
+    [run] = await worker.take(store)
+    await worker.end(store, clock, run, Event.RETRY, {"error": "HTTP 503", "note": "busy"}, tries=1)
+    status = (await client.get(f"/v1/jobs/{job_id}/status")).json()
+    [shown] = await history(client, job_id)
+    assert (shown.status, shown.retry_count, shown.error, shown.finished_at) == (
+        "RETRYING",
+        1,
+        "HTTP 503",
+        None,
+    )
+    assert shown.attempts[0].detail == {"note": "busy"}
+    clock.advance(2 * SECOND_US)
+    assert (status["status"], status["retry_count"]) in {("RETRYING", 1), ("PENDING", 0)}
+    status = (await client.get(f"/v1/jobs/{job_id}/status")).json()
+    assert (status["status"], status["retry_count"]) == ("RETRYING", 1)
+    await worker.fail(store, clock)
+    [shown] = await history(client, job_id)
+    assert (shown.status, [one.status for one in shown.attempts]) == ("FAILED", ["RETRYING", "FAILED"])
+    status = (await client.get(f"/v1/jobs/{job_id}/status")).json()
+    assert status["status"] == "FAILED"
+
+
+async def test_history_goes_on_by_cursor(
+    client: httpx2.AsyncClient, store: SqliteStore, clock: ManualClock
+) -> None:
+    job_id = await create(client)
+    for _ in range(5):
+        await client.post(f"/v1/jobs/{job_id}/run")
+        clock.advance(SECOND_US)
+        await worker.succeed(store, clock)
+    seen: list[str] = []
+    query: dict[str, str] = {"limit": "2"}
+    while True:
+        page = (await client.get(f"/v1/jobs/{job_id}/history", params=query)).json()
+        seen += [run["run_id"] for run in page["data"]]
+        if page["next_cursor"] is None:
+            break
+        query["cursor"] = page["next_cursor"]
+    assert len(seen) == 5
+    assert seen == sorted(seen, reverse=True)
+
+
+# --- coming times and versions
+
+
+async def test_the_coming_times_show_what_dst_does(client: httpx2.AsyncClient, clock: ManualClock) -> None:
+    job_id = await create(client, cron="30 2 * * *", tz="Europe/Berlin")
+    clock.advance(70 * 24 * HOUR_US)  # 2027-03-26
+    answer = await client.get(f"/v1/jobs/{job_id}/next", params={"n": 3})
+    times = NextTimes.model_validate(answer.json())
+    assert [one.local for one in times.data] == [
+        "2027-03-27T02:30:00+01:00",
+        "2027-03-28T03:00:00+02:00",
+        "2027-03-29T02:30:00+02:00",
+    ]
+    assert [one.note is not None for one in times.data] == [False, True, False]
+
+
+@pytest.mark.parametrize(
+    ("fields", "expected"),
+    [
+        ({"max_runs": 2}, ["2027-01-15T09:00:00Z", "2027-01-16T09:00:00Z"]),
+        ({"ends_at": "2027-01-15T23:00:00Z"}, ["2027-01-15T09:00:00Z"]),
+        ({"paused": True}, []),
+        ({"cron": None, "at": "2027-01-15T10:00:00Z"}, ["2027-01-15T10:00:00Z"]),
+    ],
+)
+async def test_coming_times_keep_to_the_bounds(
+    client: httpx2.AsyncClient, fields: dict[str, object], expected: list[str]
+) -> None:
+    job_id = await create(client, **fields)
+    times = NextTimes.model_validate((await client.get(f"/v1/jobs/{job_id}/next?n=5")).json())
+    assert [one.at for one in times.data] == expected
+
+
+async def test_versions_tell_what_a_job_was(client: httpx2.AsyncClient, clock: ManualClock) -> None:
+    job_id = await create(client)
+    clock.advance(MINUTE_US)
+    await client.patch(f"/v1/jobs/{job_id}", json={"cron": "0 10 * * *"})
+    clock.advance(MINUTE_US)
+    await client.post(f"/v1/jobs/{job_id}/pause", json={"note": "INC-42"})
+    versions = VersionList.model_validate((await client.get(f"/v1/jobs/{job_id}/versions")).json()).data
+    assert [one.version for one in versions] == [1, 2, 3]
+    assert [one.job["cron"] for one in versions] == ["0 9 * * *", "0 10 * * *", "0 10 * * *"]
+    assert [(one.paused, one.note) for one in versions] == [(False, None), (False, None), (True, "INC-42")]
+    assert [one.to for one in versions] == [versions[1].from_, versions[2].from_, None]

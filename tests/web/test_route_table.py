@@ -1,0 +1,195 @@
+"""Walks the route table: every route is described, has both prefixes, knows its parameters and can be tried dry."""
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import httpx2
+import pytest
+from fastapi import FastAPI
+from fastapi.routing import APIRoute
+
+from hourhand.clock import ManualClock
+from hourhand.stores.sqlite.store import SqliteStore
+from hourhand.web.routes import ALIAS, API, PREFIX, PROCESS
+from tests.web.test_jobs_routes import DAILY, create
+from tests.web.test_runs_routes import Scene
+
+ROUTES = [route for route in API.routes if isinstance(route, APIRoute)]
+CHANGES_NOTHING = {"preview_schedule"}
+CHANGING = [route for route in ROUTES if route.methods != {"GET"} and route.name not in CHANGES_NOTHING]
+
+
+def operations(document: dict[str, Any]) -> Iterator[tuple[str, str, dict[str, Any]]]:
+    for path, methods in document["paths"].items():
+        for method, operation in methods.items():
+            yield method.upper(), path, operation
+
+
+@pytest.fixture
+def document(app: FastAPI) -> dict[str, Any]:
+    return app.openapi()
+
+
+# --- the document
+
+
+def test_every_route_is_in_the_document_once(document: dict[str, Any]) -> None:
+    described = {(method, path) for method, path, _ in operations(document)}
+    expected = {
+        (method, PREFIX + route.path.replace(":path", ""))
+        for route in ROUTES
+        for method in route.methods or ()
+    }
+    expected |= {
+        (method, route.path)
+        for route in PROCESS.routes
+        if isinstance(route, APIRoute) and route.include_in_schema
+        for method in route.methods or ()
+    }
+    assert described == expected
+    assert len(described) >= 24
+
+
+def test_every_operation_is_described(document: dict[str, Any]) -> None:
+    names = [operation["operationId"] for _, _, operation in operations(document)]
+    assert sorted(names) == sorted(set(names))
+    for method, path, operation in operations(document):
+        where = f"{method} {path}"
+        assert operation["summary"], where
+        assert operation["description"], where
+        assert operation["tags"], where
+        for parameter in operation.get("parameters", []):
+            assert parameter.get("description"), f"{where} {parameter['name']}"
+        problems = {status for status in operation["responses"] if status >= "400"}
+        assert {"403", "422", "500", "503"} <= problems, where
+        for status in problems - ({"503"} if path == "/readyz" else set()):
+            assert "application/problem+json" in operation["responses"][status]["content"], (
+                f"{where} {status}"
+            )
+        if "requestBody" in operation:
+            assert {"400", "413", "415"} <= problems, where
+        if "{" in path and "by-key" not in path:
+            assert "404" in problems, where
+
+
+def test_every_reference_leads_somewhere(document: dict[str, Any]) -> None:
+    text = str(document)
+    named = set(re.findall(r"#/components/schemas/(\w+)", text))
+    assert named >= {"JobDocument", "Problem", "JobAnswer", "RunAnswer"}
+    assert named <= set(document["components"]["schemas"])
+
+
+def test_every_field_of_every_shape_is_described(document: dict[str, Any]) -> None:
+    for name, shape in document["components"]["schemas"].items():
+        for field, description in shape.get("properties", {}).items():
+            assert description.get("description"), f"{name}.{field}"
+            assert description.get("examples") is not None, f"{name}.{field}"
+
+
+def test_examples_of_documents_are_accepted(document: dict[str, Any]) -> None:
+    from hourhand.web.documents import parse_document
+
+    examples = document["components"]["schemas"]["JobDocument"]["examples"]
+    assert len(examples) == 3
+    for example in examples:
+        parse_document(example, 0)
+
+
+# --- every route
+
+
+@pytest.mark.parametrize("prefix", [PREFIX, ALIAS])
+async def test_every_route_answers_under_both_prefixes_and_knows_its_parameters(
+    client: httpx2.AsyncClient, prefix: str
+) -> None:
+    for route in ROUTES:
+        path = prefix + re.sub(r"\{\w+(:path)?\}", "J-0000000000000", route.path)
+        for method in route.methods or ():
+            answer = await client.request(method, f"{path}?zzz=1", json={})
+            assert answer.status_code == 422, f"{method} {path}"
+            assert answer.json()["errors"][0]["pointer"] == "?zzz"
+
+
+def test_every_change_can_be_tried() -> None:
+    assert len(CHANGING) >= 12
+    for route in CHANGING:
+        assert "dry_run" in {field.name for field in route.dependant.query_params}, route.name
+
+
+async def test_no_dry_run_changes_anything(
+    client: httpx2.AsyncClient, store: SqliteStore, clock: ManualClock
+) -> None:
+    scene = Scene(client, store, clock)
+    job_id = await create(client, key="a")
+    dead_id = await scene.dead(job_id)
+    waiting_id = await scene.run(job_id)
+    bodies: dict[str, Any] = {
+        "create_job": DAILY,
+        "create_jobs": [DAILY],
+        "upsert_job": {**DAILY, "name": "new", "key": None},
+        "patch_job": {"name": "new"},
+        "replace_job": {**DAILY, "name": "new"},
+        "delete_job": None,
+        "pause_job": {"note": "x"},
+        "resume_job": None,
+        "run_job": None,
+        "cancel_run": None,
+        "requeue_dead_letters": {"ids": [dead_id]},
+        "discard_dead_letters": {"filter": {}},
+    }
+    assert set(bodies) == {route.name for route in CHANGING}
+    before = await _everything(client, job_id)
+    for route in CHANGING:
+        path = (
+            route.path.replace("{job_id}", job_id).replace("{run_id}", waiting_id).replace("{key:path}", "a")
+        )
+        [method] = route.methods or ()
+        answer = await client.request(method, f"/v1{path}?dry_run=true", json=bodies[route.name])
+        assert answer.status_code == 200, f"{route.name}: {answer.text}"
+        assert answer.json()["dry_run"] is True, route.name
+        assert await _everything(client, job_id) == before, route.name
+
+
+async def _everything(client: httpx2.AsyncClient, job_id: str) -> list[Any]:
+    paths = ("/jobs", f"/jobs/{job_id}/history", f"/jobs/{job_id}/versions", "/dead-letters")
+    return [(await client.get(f"/v1{path}")).json() for path in paths]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"null",
+        b"[]",
+        b"5",
+        b'"x"',
+        b"{}",
+        b'{"": ""}',
+        b'{"a/b~c": 1}',
+        b'{"cron": []}',
+        b'{"target": {"type": null}}',
+        b'{"target": []}',
+        b'{"retry": []}',
+        b'{"every": -1}',
+        b'{"every": 1e300}',
+        b'{"every": true}',
+        b'{"at": "9999-12-31T23:59:59.999999Z"}',
+        b'{"tags": {}}',
+        b'{"payload": {"a": [[[]]]}}',
+        b'{"ids": [null]}',
+        b'{"filter": []}',
+        b'{"until": {}}',
+        b'{"n": 1e10, "cron": "* * * * *"}',
+        b'{"every": "100000w"}',
+        b'{"max_runs": 99999999999999999999999999}',
+    ],
+)
+async def test_no_body_is_answered_with_a_crash(client: httpx2.AsyncClient, body: bytes) -> None:
+    job_id = await create(client)
+    for route in ROUTES:
+        path = re.sub(r"\{\w+(:path)?\}", job_id, route.path)
+        for method in (route.methods or set()) - {"GET", "DELETE"}:
+            answer = await client.request(
+                method, f"/v1{path}", content=body, headers={"Content-Type": "application/json"}
+            )
+            assert answer.status_code < 500, f"{method} {path} {answer.text}"
