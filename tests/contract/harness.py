@@ -122,6 +122,10 @@ class Harness(Protocol):
         """Everything that is stored about runs."""
         ...
 
+    async def settled(self) -> None:
+        """Wait until the hints of everything that was answered have arrived."""
+        ...
+
     async def close(self) -> None:
         """Let go."""
         ...
@@ -148,6 +152,9 @@ class _SqliteHarness:
 
     async def tables(self) -> Tables:
         return await self.store._engine.write(_sqlite_tables)
+
+    async def settled(self) -> None:
+        await self.store.ping()
 
     async def close(self) -> None:
         await self.store.close()

@@ -9,12 +9,11 @@ from hourhand.core.model import FOREVER, Trigger
 from hourhand.core.run import TRIGGER_CODES, TRIGGERS, DeadLetter, RunView
 from hourhand.errors import Conflict
 from hourhand.ports.store import DeadGroup, DeadPage, DeadQuery, Hint
-from hourhand.stores.sqlite.claims import end_unstarted
 from hourhand.stores.sqlite.engine import Tx
 from hourhand.stores.sqlite.jobs import load
 from hourhand.stores.sqlite.reading import get_run
 from hourhand.stores.sqlite.rows import UnstartedRow
-from hourhand.stores.sqlite.settling import hand_on
+from hourhand.stores.sqlite.slots import end_unstarted, hand_on
 
 _END = (FOREVER, FOREVER, FOREVER)
 

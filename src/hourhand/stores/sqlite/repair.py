@@ -6,7 +6,7 @@ from hourhand.ports.store import Cursor, HeldRun, LeaseLost, NodeInfo, StrayRun
 from hourhand.stores.sqlite.claims import judge_one
 from hourhand.stores.sqlite.engine import Tx
 from hourhand.stores.sqlite.rows import UnstartedRow, decode_spec
-from hourhand.stores.sqlite.settling import hand_on
+from hourhand.stores.sqlite.slots import hand_on
 
 _REQUEST_KEY_LIFE_US = DAY_US
 
@@ -96,10 +96,9 @@ def _judge_lane(tx: Tx, lane: int, cursor: Cursor, limit: int) -> Cursor | None:
             "job_id": cursor.job_id,
         },
     )
-    for job_id, scheduled_at, _, due_at, trigger, fence, tries, until, version, spec_text, late in rows:
+    for job_id, *unstarted, late in rows:
         if late:
-            row = UnstartedRow(scheduled_at, lane, due_at, trigger, fence, tries)
-            judge_one(tx, job_id, row, until, version, spec_text)
+            judge_one(tx, job_id, UnstartedRow(*unstarted))
     if len(rows) < limit:
         return None
     last = rows[-1]

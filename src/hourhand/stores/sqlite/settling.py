@@ -8,13 +8,12 @@ import hashlib
 import re
 from collections.abc import Sequence
 
-from hourhand.core.lifecycle import Event, Phase, Reason, State
-from hourhand.core.overlap import free_slots
+from hourhand.core.lifecycle import Event, Reason, State
 from hourhand.core.run import Settlement
 from hourhand.ports.store import Hint
-from hourhand.stores.sqlite.claims import end_unstarted
 from hourhand.stores.sqlite.engine import Tx
 from hourhand.stores.sqlite.rows import EVENT_CODES, UnstartedRow, from_json
+from hourhand.stores.sqlite.slots import end_unstarted, hand_on
 
 _DIGITS = re.compile(r"[0-9a-f]{8,}|\d+")
 _MAX_ERROR = 2_000
@@ -64,40 +63,6 @@ def settle(tx: Tx, worker: str, settlements: Sequence[Settlement]) -> list[Settl
     if not refused:
         return []
     return [s for s in settlements if (s.job_id, s.scheduled_at, s.fence) in refused]
-
-
-def hand_on(tx: Tx, job_id: int) -> int:
-    """Give a job's free slots to its oldest waiting runs; answers how many."""
-    row = tx.one("concurrency_of", (job_id,))
-    if row is None:
-        return 0
-    handed = 0
-    while (waiting := tx.one("oldest_blocked", (job_id,))) is not None:
-        run = UnstartedRow(*waiting)
-        used = [found[0] for found in tx.all("slots_of", (job_id,))]
-        slots = free_slots(row[0], used, [run.scheduled_at])
-        if not slots:
-            break
-        tx.all("take_blocked", (job_id, run.scheduled_at))
-        tx.insert(
-            "add_ready",
-            [
-                (
-                    job_id,
-                    slots[0],
-                    run.scheduled_at,
-                    run.lane,
-                    run.due_at,
-                    run.trigger,
-                    run.fence,
-                    run.tries,
-                    Phase.READY,
-                )
-            ],
-        )
-        tx.hints.add(Hint.RUNS)
-        handed += 1
-    return handed
 
 
 def fingerprint(error: str) -> str:

@@ -17,6 +17,12 @@ WITH RECURSIVE lanes (lane) AS (
 SELECT lane, (SELECT min(due_at) FROM running WHERE phase IN (0, 3) AND running.lane = lanes.lane)
 FROM lanes WHERE lane IS NOT NULL;
 
+-- later_waiting: the first run of a lane that is due after an instant
+SELECT min(due_at) FROM planned WHERE lane = ? AND due_at > ?;
+
+-- later_ready: the first ready or retrying run of a lane that is due after an instant
+SELECT min(due_at) FROM running WHERE phase IN (0, 3) AND lane = ? AND due_at > ?;
+
 -- clear_candidates: forget the last claim
 DELETE FROM temp.candidate;
 
@@ -40,8 +46,8 @@ SELECT p.job_id, p.scheduled_at, p.lane, p.due_at, :rank + row_number() OVER (),
     CASE WHEN j.id IS NULL THEN 3
         WHEN j.at_most_once THEN 4
         WHEN j.concurrency IS NULL THEN 0
+        WHEN (SELECT count(*) FROM running AS r WHERE r.job_id = p.job_id) >= j.concurrency THEN 1
         WHEN j.concurrency > 1 THEN 2
-        WHEN EXISTS (SELECT 1 FROM running AS r WHERE r.job_id = p.job_id) THEN 1
         ELSE 0 END,
     CASE WHEN j.concurrency IS NULL THEN p.scheduled_at ELSE 0 END
 FROM (SELECT job_id, scheduled_at, lane, due_at FROM planned
@@ -65,9 +71,6 @@ FROM (SELECT job_id, scheduled_at, lane, due_at, slot FROM running
     WHERE phase IN (0, 3) AND lane = :lane AND due_at <= :until ORDER BY due_at LIMIT :limit) AS r
 LEFT JOIN jobs AS j ON j.id = r.job_id;
 
--- count_candidates: how many can be taken or decided now
-SELECT count(*) FROM temp.candidate WHERE fate IN (0, 3, 5) OR fate = 1 AND due_at <= ?;
-
 -- trim_class: keep the share of a class, every tenant's lane in turn
 DELETE FROM temp.candidate WHERE rowid IN (
     SELECT rowid FROM temp.candidate WHERE lane % 128 / 32 = ? AND (fate IN (0, 3, 5) OR fate = 1 AND due_at <= ?)
@@ -76,10 +79,16 @@ DELETE FROM temp.candidate WHERE rowid IN (
 -- count_classes: how many candidates each class has
 SELECT lane % 128 / 32, count(*) FROM temp.candidate WHERE fate IN (0, 3, 5) OR fate = 1 AND due_at <= ? GROUP BY 1;
 
+-- count_class: how many candidates of a class can perhaps be taken or decided now
+SELECT count(*) FROM temp.candidate WHERE lane % 128 / 32 = ? AND fate <> 4 AND NOT (fate = 1 AND due_at > ?);
+
+-- drop_class: look at a class again
+DELETE FROM temp.candidate WHERE lane % 128 / 32 = ?;
+
 -- late_candidates: what the misfire policy must judge
-SELECT c.job_id, c.scheduled_at, c.lane, p.due_at, p.trigger, p.fence, p.tries, j.until, j.version, j.spec
+SELECT c.job_id, p.scheduled_at, p.lane, p.due_at, p.trigger, p.fence, p.tries
 FROM temp.candidate AS c JOIN planned AS p ON p.scheduled_at = c.scheduled_at AND p.job_id = c.job_id
-JOIN jobs AS j ON j.id = c.job_id WHERE c.late = 1 ORDER BY c.due_at;
+WHERE c.late = 1 ORDER BY c.due_at;
 
 -- deleted_candidates: runs of jobs that are gone
 SELECT c.job_id, c.scheduled_at FROM temp.candidate AS c WHERE c.fate = 3;
@@ -160,4 +169,4 @@ RETURNING scheduled_at, lane, due_at, trigger, fence, tries;
 UPDATE planned SET lane = lane / 128 * 128 + 96 + lane % 32, trigger = 3 WHERE scheduled_at = ? AND job_id = ?;
 
 -- ask_cancel: ask the workers to cancel what a job runs
-UPDATE running SET cancel = 1 WHERE job_id = ? AND phase IN (1, 2);
+UPDATE running SET cancel = 1 WHERE job_id = ? AND phase = 1;

@@ -47,8 +47,7 @@ FROM running AS r LEFT JOIN jobs AS j ON j.id = r.job_id
 WHERE r.node_id IS NULL AND r.phase IN (1, 2) AND r.deadline_at < ? ORDER BY r.deadline_at LIMIT ?;
 
 -- late_in_lane: scheduled runs of a lane past their grace, after a cursor
-SELECT p.job_id, p.scheduled_at, p.lane, p.due_at, p.trigger, p.fence, p.tries, j.until, j.version, j.spec,
-    p.due_at + j.grace_us < :now
+SELECT p.job_id, p.scheduled_at, p.lane, p.due_at, p.trigger, p.fence, p.tries, p.due_at + j.grace_us < :now
 FROM planned AS p JOIN jobs AS j ON j.id = p.job_id
 WHERE p.lane = :lane AND p.due_at < :now AND p.trigger = 0
     AND (p.due_at, p.scheduled_at, p.job_id) > (:due_at, :scheduled_at, :job_id)

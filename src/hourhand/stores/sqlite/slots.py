@@ -1,0 +1,56 @@
+"""Runs that leave their place without an attempt: they end, or a free slot is handed to one that waits."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from hourhand.core.lifecycle import Phase, State
+from hourhand.core.overlap import free_slots
+from hourhand.ports.store import Hint
+from hourhand.stores.sqlite.engine import Tx
+from hourhand.stores.sqlite.rows import UnstartedRow, ending
+
+
+def end_unstarted(
+    tx: Tx,
+    job_id: int,
+    rows: Sequence[UnstartedRow],
+    state: State,
+    detail: dict[str, Any],
+    version: int | None = None,
+) -> None:
+    """Write the history of runs that end without an attempt of their own."""
+    tx.insert("add_ending", [ending(job_id, row, state, tx.now_at, detail, version) for row in rows])
+
+
+def hand_on(tx: Tx, job_id: int) -> int:
+    """Give a job's free slots to its oldest waiting runs; answers how many."""
+    row = tx.one("concurrency_of", (job_id,))
+    if row is None:
+        return 0
+    handed = 0
+    while (waiting := tx.one("oldest_blocked", (job_id,))) is not None:
+        run = UnstartedRow(*waiting)
+        used = [found[0] for found in tx.all("slots_of", (job_id,))]
+        slots = free_slots(row[0], used, [run.scheduled_at])
+        if not slots:
+            break
+        tx.all("take_blocked", (job_id, run.scheduled_at))
+        tx.insert(
+            "add_ready",
+            [
+                (
+                    job_id,
+                    slots[0],
+                    run.scheduled_at,
+                    run.lane,
+                    run.due_at,
+                    run.trigger,
+                    run.fence,
+                    run.tries,
+                    Phase.READY,
+                )
+            ],
+        )
+        tx.hints.add(Hint.RUNS)
+        handed += 1
+    return handed

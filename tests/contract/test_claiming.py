@@ -1,0 +1,438 @@
+"""Claims: who gets which runs, when, in which order; and when it pays to ask again."""
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from hourhand.core.identity import BACKGROUND, class_of_lane, tenant_lane
+from hourhand.core.instant import HOUR_US, SECOND_US
+from hourhand.core.lifecycle import Event
+from hourhand.core.model import Delivery, Job, Misfire, MisfirePolicy, Priority, Trigger
+from hourhand.core.run import ClaimedRun
+from hourhand.ports.store import Cursor, Hint, LeaseLost
+from tests.contract.builders import draft, every, once, spec
+from tests.contract.checker import assert_sound
+from tests.contract.harness import LEAD_US, START_AT
+from tests.contract.scene import Scene
+
+
+def at(seconds: float) -> int:
+    return START_AT + round(seconds * SECOND_US)
+
+
+async def many(scene: Scene, count: int, due_s: float = 0, **fields: object) -> list[Job]:
+    """So many one-time jobs, all due at once."""
+    tenant = str(fields.pop("tenant", "default"))
+    drafts = [draft(spec(once(at(due_s)), **fields), tenant=tenant) for _ in range(count)]
+    return [job for job in await scene.store.create_jobs(drafts) if isinstance(job, Job)]
+
+
+# --- who
+
+
+async def test_a_claim_needs_a_live_lease(scene: Scene) -> None:
+    await many(scene, 1)
+    with pytest.raises(LeaseLost):
+        await scene.claim(999)
+    node = await scene.worker(lease_us=10 * SECOND_US)
+    scene.pass_time(10)
+    with pytest.raises(LeaseLost):
+        await scene.claim(node)
+    ended = await scene.worker()
+    await scene.store.end_node(ended)
+    with pytest.raises(LeaseLost):
+        await scene.claim(ended)
+    assert len((await scene.tables()).planned) == 1
+    live = await scene.worker(lease_us=10 * SECOND_US)
+    scene.pass_time(9.999999)
+    assert len(await scene.take(live)) == 1
+
+
+async def test_a_run_is_claimed_once(scene: Scene) -> None:
+    await many(scene, 5)
+    first = await scene.take(await scene.worker(), 3)
+    second = await scene.take(await scene.worker(), 100)
+    assert (len(first), len(second)) == (3, 2)
+    assert not {run.key for run in first} & {run.key for run in second}
+    assert await scene.take(await scene.worker()) == []
+
+
+async def test_a_claimed_run_says_all_a_worker_needs(scene: Scene) -> None:
+    job = await scene.create(spec(every(1), timeout_us=7 * SECOND_US), tenant="acme")
+    await scene.plan()
+    node = await scene.worker()
+    claim = await scene.claim(node)
+    [run] = claim.runs
+    assert claim.now_at == scene.now
+    assert (run.job_id, run.scheduled_at, run.due_at) == (job.id, at(1), at(1))
+    assert (run.fence, run.tries, run.trigger) == (1, 0, Trigger.SCHEDULED)
+    assert (run.version, run.tenant, run.spec) == (1, "acme", job.spec)
+    assert run.deadline_at == at(1) + 7 * SECOND_US
+    [held] = await scene.store.held_runs(node)
+    assert (held.job_id, held.slot, held.scheduled_at, held.fence, held.cancel_asked) == (
+        job.id,
+        run.slot,
+        run.scheduled_at,
+        1,
+        False,
+    )
+
+
+async def test_the_deadline_of_a_late_run_counts_from_its_claim(scene: Scene) -> None:
+    await scene.create(spec(once(at(0)), timeout_us=7 * SECOND_US))
+    scene.pass_time(30)
+    [run] = await scene.take(await scene.worker())
+    assert run.deadline_at == scene.now + 7 * SECOND_US
+
+
+async def test_workers_serve_their_pools_only(scene: Scene) -> None:
+    await many(scene, 2, pool="gpu")
+    await many(scene, 3)
+    node = await scene.worker()
+    assert await scene.take(node, pools=("nobody",)) == []
+    assert len(await scene.take(node, pools=("gpu", "unheard of"))) == 2
+    assert len(await scene.take(node, pools=("gpu", "default"))) == 3
+
+
+# --- when
+
+
+@pytest.mark.parametrize("lead_s", [0, 2, 5])
+async def test_nothing_is_claimed_before_its_lead(scene: Scene, lead_s: int) -> None:
+    await scene.create(spec(once(at(10))))
+    node = await scene.worker()
+    scene.go_to(at(10 - lead_s) - 1)
+    assert await scene.take(node, lead_us=lead_s * SECOND_US) == []
+    scene.go_to(at(10 - lead_s))
+    assert len(await scene.take(node, lead_us=lead_s * SECOND_US)) == 1
+
+
+async def test_at_most_once_is_claimed_only_when_due(scene: Scene) -> None:
+    await scene.create(spec(once(at(10)), delivery=Delivery.AT_MOST_ONCE))
+    node = await scene.worker()
+    scene.go_to(at(10) - 1)
+    claim = await scene.claim(node)
+    assert (claim.runs, claim.next_at) == ([], at(10))
+    scene.go_to(at(10))
+    [run] = await scene.take(node)
+    await scene.finish(run, Event.RETRY, tries=1, due_at=at(20))
+    scene.go_to(at(20) - 1)
+    claim = await scene.claim(node)
+    assert (claim.runs, claim.next_at) == ([], at(20))
+    scene.go_to(at(20))
+    assert len(await scene.take(node)) == 1
+
+
+async def test_jitter_delays_the_claim_not_the_name(scene: Scene) -> None:
+    job = await scene.create(spec(every(60), jitter_us=30 * SECOND_US))
+    await scene.plan(120 * SECOND_US)
+    [row] = [row for row in (await scene.tables()).planned if row.scheduled_at == at(60)]
+    assert row.due_at > at(60)
+    scene.go_to(row.due_at - LEAD_US - 1)
+    node = await scene.worker()
+    assert await scene.take(node) == []
+    scene.pass_time(0.000001)
+    [run] = await scene.take(node)
+    assert (run.scheduled_at, run.due_at, run.job_id) == (at(60), row.due_at, job.id)
+
+
+async def test_retries_are_claimed_ahead_of_time_too(scene: Scene) -> None:
+    await many(scene, 1)
+    node = await scene.worker()
+    [run] = await scene.take(node)
+    await scene.finish(run, Event.RETRY, tries=1, due_at=at(10))
+    scene.go_to(at(8) - 1)
+    assert await scene.take(node) == []
+    scene.go_to(at(8))
+    [again] = await scene.take(node)
+    assert (again.scheduled_at, again.due_at, again.fence, again.tries) == (at(0), at(10), 2, 1)
+    assert again.deadline_at == at(10) + again.spec.timeout_us
+
+
+# --- how many, in which order
+
+
+@pytest.mark.parametrize("room", [1, 2, 7, 100])
+async def test_no_more_is_claimed_than_there_is_room_for(scene: Scene, room: int) -> None:
+    for tenant in ("a", "b", "c"):
+        await many(scene, 10, tenant=tenant)
+    await many(scene, 10, priority=Priority.HIGH)
+    node = await scene.worker()
+    claim = await scene.claim(node, room)
+    assert len(claim.runs) <= room
+    assert len(claim.runs) + len(await scene.take(node, room - len(claim.runs))) == min(room, 40)
+    assert len((await scene.tables()).running) == min(room, 40)
+
+
+async def test_the_longest_due_come_first(scene: Scene) -> None:
+    jobs = {}
+    for delay in (4, 1, 5, 3, 2):
+        job = await scene.create(spec(every(100, at(delay))))
+        jobs[job.id] = delay
+    await scene.plan()
+    scene.go_to(at(6))
+    node = await scene.worker()
+    order = [jobs[(await scene.take(node, 1))[0].job_id] for _ in range(5)]
+    assert order == [1, 2, 3, 4, 5]
+
+
+async def test_what_is_due_goes_before_what_is_not(scene: Scene) -> None:
+    scene.go_to(at(-2))
+    for seconds in (1.5, 0.5, -1, 1):
+        await scene.create(spec(every(100, at(seconds))))
+    await scene.plan()
+    scene.go_to(at(0))
+    node = await scene.worker()
+    [first] = await scene.take(node, 1)
+    assert first.due_at == at(-1)
+    [second] = await scene.take(node, 1)
+    assert second.due_at == at(0.5)
+
+
+async def test_of_twenty_claims_with_everything_waiting_two_are_medium_and_one_is_low(scene: Scene) -> None:
+    for priority in Priority:
+        await many(scene, 60, priority=priority)
+    await _background(scene, 10)
+    node = await scene.worker()
+    taken = await scene.take(node, 20)
+    assert _classes(taken) == {0: 17, 1: 2, 2: 1}
+
+
+@pytest.mark.parametrize("room", [1, 3, 7, 20, 50])
+async def test_the_shares_hold_over_many_small_claims(scene: Scene, room: int) -> None:
+    for priority in Priority:
+        for tenant in ("a", "b"):
+            await many(scene, 110, priority=priority, tenant=tenant)
+    await _background(scene, 10)
+    node = await scene.worker()
+    taken: list[ClaimedRun] = []
+    while len(taken) < 200:
+        claim = await scene.claim(node, min(room, 200 - len(taken)), taken_before=len(taken))
+        assert claim.runs
+        taken += claim.runs
+    counts = _classes(taken)
+    assert counts == {0: 168, 1: 20, 2: 10, 3: 2}
+
+
+async def test_left_over_room_goes_down_the_classes(scene: Scene) -> None:
+    await many(scene, 2, priority=Priority.HIGH)
+    await many(scene, 2, priority=Priority.LOW)
+    await _background(scene, 5)
+    node = await scene.worker()
+    assert _classes(await scene.take(node, 3)) == {0: 2, 2: 1}
+    assert _classes(await scene.take(node, 3)) == {2: 1, 3: 2}
+
+
+async def test_tenants_take_turns(scene: Scene) -> None:
+    """A flood of one tenant does not delay another's few."""
+    flood, few = _different_lanes()
+    await many(scene, 200, tenant=flood)
+    scene.pass_time(1)
+    await many(scene, 5, due_s=1, tenant=few)
+    taken = await scene.take(await scene.worker(), 20)
+    assert sum(run.tenant == few for run in taken) == 5
+
+
+async def test_a_tenant_alone_gets_all_the_room(scene: Scene) -> None:
+    flood, few = _different_lanes()
+    await many(scene, 200, tenant=flood)
+    await many(scene, 1, tenant=few)
+    assert len(await scene.take(await scene.worker(), 100)) == 100
+
+
+# --- runs that cannot be taken yet hide nothing
+
+
+@pytest.mark.parametrize("room", [1, 2, 5, 20])
+@pytest.mark.parametrize("stuck", ["slot", "slots", "at_most_once"])
+async def test_runs_stuck_ahead_of_time_do_not_hide_those_behind_them(
+    scene: Scene, room: int, stuck: str
+) -> None:
+    fields = {
+        "slot": {"concurrency": 1},
+        "slots": {"concurrency": 2},
+        "at_most_once": {"delivery": Delivery.AT_MOST_ONCE},
+    }[stuck]
+    holders = 0
+    for _ in range(30):
+        job = await scene.create(spec(every(10), priority=Priority.HIGH, **fields))
+        if stuck != "at_most_once":
+            for _ in range(2 if stuck == "slots" else 1):
+                await scene.run_now(job)
+                holders += 1
+    node = await scene.worker()
+    assert len(await scene.take(node, 100)) == holders
+    await scene.plan()
+    scene.go_to(at(8.5))
+    free = await scene.create(spec(every(10, at(0.1)), priority=Priority.HIGH))
+    await scene.plan()
+    assert [run.job_id for run in await scene.take(node, room)] == [free.id]
+
+
+@pytest.mark.parametrize("room", [1, 2, 3, 8])
+async def test_runs_stuck_ahead_of_time_do_not_keep_room_from_what_is_due(scene: Scene, room: int) -> None:
+    """Several lanes, none of them full of stuck runs, may together be as large as the room."""
+    node = await scene.worker()
+    for tenant in ("a", "b", "c", "d", "e", "f", "g", "h"):
+        job = await scene.create(spec(every(10), priority=Priority.HIGH), tenant=tenant)
+        await scene.run_now(job)
+    assert len(await scene.take(node)) == 8
+    await scene.plan()
+    scene.go_to(at(9))
+    due = await many(scene, room, due_s=9, priority=Priority.LOW)
+    taken = await scene.take(node, room)
+    assert {run.job_id for run in taken} == {job.id for job in due}
+
+
+async def test_a_walk_ahead_goes_on_where_it_stopped_and_comes_to_an_end(scene: Scene) -> None:
+    node = await scene.worker()
+    for _ in range(40):
+        await scene.run_now(await scene.create(spec(every(10))))
+    await scene.take(node)
+    await scene.plan()
+    scene.go_to(at(9))
+    cursors: dict[int, Cursor] = {}
+    seen = []
+    for _ in range(100):
+        claim = await scene.claim(node, 4, cursors=cursors)
+        assert claim.runs == []
+        seen += list(claim.cursors.values())
+        cursors = claim.cursors
+        if not claim.progressed:
+            break
+    else:
+        raise AssertionError("the walk does not end")
+    assert cursors == {}
+    assert seen == sorted(set(seen), key=lambda cursor: (cursor.due_at, cursor.scheduled_at, cursor.job_id))
+    assert claim.next_at == at(10)
+
+
+# --- when to ask again
+
+
+async def test_nothing_waits(scene: Scene) -> None:
+    claim = await scene.claim(await scene.worker())
+    assert (claim.runs, claim.next_at, claim.progressed) == ([], None, False)
+
+
+async def test_it_pays_to_ask_again_a_lead_before_the_next_is_due(scene: Scene) -> None:
+    await scene.create(spec(once(at(100))))
+    await scene.create(spec(once(at(50))))
+    claim = await scene.claim(await scene.worker())
+    assert (claim.next_at, claim.progressed) == (at(50) - LEAD_US, False)
+
+
+async def test_a_stuck_run_does_not_take_the_lead_from_the_next_one(scene: Scene) -> None:
+    node = await scene.worker()
+    job = await scene.create(spec(every(10)))
+    await scene.run_now(job)
+    await scene.take(node)
+    await scene.create(spec(once(at(10.5))))
+    await scene.plan()
+    scene.go_to(at(8.2))
+    claim = await scene.claim(node)
+    assert (claim.runs, claim.next_at) == ([], at(8.5))
+    scene.go_to(at(8.5))
+    claim = await scene.claim(node)
+    assert [run.due_at for run in claim.runs] == [at(10.5)]
+
+
+@given(st.data())
+@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
+async def test_a_worker_that_sleeps_until_told_or_hinted_is_never_late(
+    scene: Scene, data: st.DataObject
+) -> None:
+    """It claims every run by its due time, though it asks only at `next_at`, after a hint, or with room again."""
+    woken: list[Hint] = []
+    scene.store.subscribe(woken.append)
+    start = scene.now
+    node = await scene.worker()
+    jobs = [
+        await scene.create(
+            spec(
+                every(data.draw(st.sampled_from([1, 2, 3, 10])), data.draw(st.integers(0, 10)) * 100_000),
+                priority=data.draw(st.sampled_from(Priority)),
+                concurrency=data.draw(st.sampled_from([1, 2, None])),
+                delivery=data.draw(st.sampled_from(Delivery)),
+                jitter_us=data.draw(st.sampled_from([0, 900_000])),
+            ),
+            tenant=data.draw(st.sampled_from(["a", "b"])),
+        )
+        for _ in range(data.draw(st.integers(1, 5)))
+    ]
+    holding_us = data.draw(st.sampled_from([1, 300_000, 2_500_000]))
+    in_hand: list[ClaimedRun] = []
+    cursors: dict[int, Cursor] = {}
+    plan_at = start
+    ask_at: int | None = start
+    while scene.now < start + 12 * SECOND_US:
+        if scene.now >= plan_at:
+            await scene.plan(5 * SECOND_US)
+            plan_at += SECOND_US
+        done = [run for run in in_hand if max(run.due_at, start) + holding_us <= scene.now]
+        if done:
+            await scene.finish(done)
+            in_hand = [run for run in in_hand if run not in done]
+            woken.append(Hint.RUNS)
+        await scene.harness.settled()
+        while woken or (ask_at is not None and ask_at <= scene.now):
+            woken.clear()
+            claim = await scene.claim(node, 50, cursors=cursors)
+            in_hand += claim.runs
+            cursors = claim.cursors
+            ask_at = scene.now if claim.progressed else claim.next_at
+            await scene.harness.settled()
+        for row in (await scene.tables()).planned:
+            assert row.due_at > scene.now, f"nobody took {row}"
+        moments = [max(run.due_at, start) + holding_us for run in in_hand]
+        moments += [plan_at] + ([] if ask_at is None else [ask_at])
+        scene.go_to(max(min(moments), scene.now + 1))
+    for run in in_hand:
+        await scene.finish(run)
+    for job in jobs:
+        await scene.delete(job)
+    scene.pass_time(60)
+    await scene.take(node)
+    assert_sound(await scene.tables())
+
+
+# --- runs of jobs that are gone
+
+
+async def test_runs_of_a_deleted_job_are_met_and_ended(scene: Scene) -> None:
+    jobs = await many(scene, 10)
+    for job in jobs:
+        await scene.delete(job)
+    keeper = await scene.create(spec(once(at(0))))
+    taken = await scene.take(await scene.worker(), 3)
+    assert [run.job_id for run in taken] == [keeper.id]
+    assert len((await scene.tables()).history) == 10
+
+
+# --- helpers
+
+
+async def _background(scene: Scene, count: int) -> None:
+    """So many runs that catch up."""
+    before = scene.now
+    catch_up = Misfire(policy=MisfirePolicy.CATCH_UP, grace_us=0, limit=count)
+    scene.go_to(before - HOUR_US)
+    await scene.create(spec(every(60), misfire=catch_up, concurrency=None))
+    scene.go_to(before)
+    await scene.plan(0)
+    rows = [row for row in (await scene.tables()).planned if class_of_lane(row.lane) == BACKGROUND]
+    assert len(rows) == count
+
+
+def _classes(runs: list[ClaimedRun]) -> dict[int, int]:
+    counts: dict[int, int] = {}
+    for run in runs:
+        which = BACKGROUND if run.trigger is Trigger.CATCH_UP else int(run.spec.priority)
+        counts[which] = counts.get(which, 0) + 1
+    return counts
+
+
+def _different_lanes() -> tuple[str, str]:
+    names = ["acme", *(f"tenant-{n}" for n in range(50))]
+    other = next(name for name in names if tenant_lane(name) != tenant_lane("acme"))
+    return "acme", other
