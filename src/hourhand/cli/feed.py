@@ -21,7 +21,13 @@ LINES_PER_SECOND = 20
 NAME_WIDTH = 24
 ERROR_WIDTH = 100
 _PENDING_LINES = 1_000
-_NEWS = (Event.SUCCEED, Event.RETRY, Event.EXHAUST, Event.SKIP, Event.CANCEL)  # the others are on the way
+_NEWS = {  # what has a line; the other events are steps on the way
+    Event.SUCCEED: "succeeded",
+    Event.RETRY: "failed and go on",
+    Event.EXHAUST: "went to dead letters",
+    Event.SKIP: "skipped",
+    Event.CANCEL: "cancelled",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,8 +72,9 @@ class Feed:
         self._second = 0
         self._room = lines_per_second
         self._width = 0
-        self._counts = dict.fromkeys(Event, 0)  # of the present second
-        self._hidden = dict.fromkeys(Event, 0)  # those of them without a line
+        self._shown = 0  # lines of the present second
+        self._succeeded = 0  # its runs without a line; by far the most, so not looked up among the others
+        self._others = dict.fromkeys(Event, 0)
         self._worst_lag_us = 0
 
     def banner(
@@ -105,15 +112,18 @@ class Feed:
         second = at // SECOND_US
         if second != self._second:
             self._turn(second)
-        self._counts[event] += 1
         if self._room <= 0:
-            self._hidden[event] += 1
             if lag_us > self._worst_lag_us:
                 self._worst_lag_us = lag_us
+            if event is Event.SUCCEED:
+                self._succeeded += 1
+            else:
+                self._others[event] += 1
             return
         if event not in _NEWS:
             return
         self._room -= 1
+        self._shown += 1
         self._line(at, name, event, self._words(event, lag_us, took_us, error, reason, retry, run_id))
 
     def tick(self, now_at: int) -> None:
@@ -126,30 +136,20 @@ class Feed:
         self._write(f"{words}\n")
 
     def _turn(self, second: int) -> None:
-        hidden = sum(self._hidden[event] for event in _NEWS)
-        busy = sum(self._counts[event] for event in _NEWS) > self._limit and second - self._second <= 1
-        if hidden:
-            self._summary(hidden)
-            self._hidden = dict.fromkeys(Event, 0)
+        hidden = {event: self._others[event] for event in _NEWS} | {Event.SUCCEED: self._succeeded}
+        count = sum(hidden.values())
+        busy = self._shown + count > self._limit and second - self._second <= 1
+        if count:
+            self._summary(count, hidden)
+            self._succeeded, self._others = 0, dict.fromkeys(Event, 0)
             self._worst_lag_us = 0
-        self._counts = dict.fromkeys(Event, 0)
+        self._shown = 0
         self._room = 0 if busy else self._limit
         self._second = second
 
-    def _summary(self, hidden: int) -> None:
-        shown = sum(self._counts[event] for event in _NEWS) - hidden
-        parts = [
-            f"{self._hidden[event]:,} {words}"
-            for event, words in (
-                (Event.SUCCEED, "succeeded"),
-                (Event.RETRY, "failed and go on"),
-                (Event.EXHAUST, "went to dead letters"),
-                (Event.SKIP, "skipped"),
-                (Event.CANCEL, "cancelled"),
-            )
-            if self._hidden[event]
-        ]
-        runs = f"{hidden:,} {'more ' if shown else ''}run{'s' if hidden != 1 else ''}"
+    def _summary(self, count: int, hidden: dict[Event, int]) -> None:
+        parts = [f"{hidden[event]:,} {words}" for event, words in _NEWS.items() if hidden[event]]
+        runs = f"{count:,} {'more ' if self._shown else ''}run{'s' if count != 1 else ''}"
         clock = self._clock(self._second * SECOND_US)
         self._write(f"{clock} … {runs}: {', '.join(parts)}; worst {_length(self._worst_lag_us)} late\n")
 
