@@ -5,13 +5,28 @@ from typing import Any
 import msgspec
 
 from hourhand.clock import ManualClock
-from hourhand.core.instant import DAY_US, SECOND_US
+from hourhand.core.identity import SEGMENTS
+from hourhand.core.instant import DAY_US, MINUTE_US, SECOND_US
 from hourhand.core.lifecycle import Event
+from hourhand.core.plan import plan_clock
 from hourhand.core.run import ClaimedRun, Settlement
+from hourhand.core.schedule import parse_key
 from hourhand.ports.store import ClaimRequest, Store
 
 NODE = 77
 NAME = "worker-1"
+
+
+async def plan(store: Store, clock: ManualClock) -> int:
+    """Write the runs of the next minute."""
+    now_at = clock.now()
+    clocks = await store.due_clocks(range(SEGMENTS), now_at + MINUTE_US, 1_000)
+    return await store.plan(
+        [
+            plan_clock(one.id, parse_key(one.rule_key), one.next_at, now_at, now_at + MINUTE_US, one.misfires)
+            for one in clocks
+        ]
+    )
 
 
 async def take(store: Store) -> list[ClaimedRun]:

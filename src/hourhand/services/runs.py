@@ -11,7 +11,7 @@ from hourhand.clock import Clock
 from hourhand.core.identity import RunKey, format_run_id
 from hourhand.core.instant import MINUTE_US
 from hourhand.core.lifecycle import State
-from hourhand.core.model import Job
+from hourhand.core.model import FOREVER, Job
 from hourhand.core.plan import expected_times
 from hourhand.core.run import DeadLetter, RunView
 from hourhand.errors import Invalid, NotFound
@@ -48,7 +48,7 @@ class Runs:
     async def status(self, job: Job, next_at: int | None) -> Status:
         """The newest run that is due and neither skipped nor cancelled speaks for the job."""
         now_at = self._clock.now()
-        runs = await self.history(job, limit=_STATUS_DEPTH)
+        runs = await self.history(job, before_at=now_at + 1, limit=_STATUS_DEPTH)
         shown = (run for run in runs if run.due_at <= now_at)
         last = next((run for run in shown if run.state not in (State.SKIPPED, State.CANCELLED)), None)
         return Status(
@@ -119,8 +119,11 @@ class Runs:
     async def _planned_nominals(self, job: Job) -> list[int]:
         """The times this job may have in `planned`: rows there are found by computed keys, not by an index."""
         now_at = self._clock.now()
+        rule = job.spec.rule
+        span_us = FOREVER if rule is None else rule.min_gap() * (_MAX_NOMINALS // 2)
+        since, until = now_at - min(_LOOK_BACK_US, span_us), now_at + min(self._horizon_us * 2, span_us)
         versions = await self._store.versions(job.tenant, job.id)
-        return expected_times(versions, now_at - _LOOK_BACK_US, now_at + self._horizon_us * 2, _MAX_NOMINALS)
+        return expected_times(versions, since, until, _MAX_NOMINALS)
 
 
 def _key(letter: DeadLetter) -> RunKey:
