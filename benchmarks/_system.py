@@ -14,7 +14,13 @@ import uvloop
 
 from hourhand.clock import SystemClock
 from hourhand.config import Settings
-from hourhand.config.settings import HistorySettings, LimitSettings, SchedulerSettings, StoreSettings, WorkerSettings
+from hourhand.config.settings import (
+    HistorySettings,
+    LimitSettings,
+    SchedulerSettings,
+    StoreSettings,
+    WorkerSettings,
+)
 from hourhand.core.instant import SECOND_US
 from hourhand.core.lifecycle import Event
 from hourhand.core.model import EveryTiming, JobSpec, Misfire, PythonTarget
@@ -88,12 +94,13 @@ async def system(settings: Settings, tally: Tally) -> AsyncIterator[Parts]:
         await parts.close()
 
 
-def every(interval_us: int, phase_at: int, name: str = "bench") -> NewJob:
+def every(interval_us: int, phase_at: int, starts_at: int | None = None, name: str = "bench") -> NewJob:
     """A recurring no-op that is never skipped for being late."""
     return NewJob(
         spec=JobSpec(
             name=name,
             timing=EveryTiming(interval_us=interval_us, phase_at=phase_at),
+            starts_at=starts_at,
             target=PythonTarget(function=NOOP),
             misfire=Misfire(grace_us=3600 * SECOND_US),
         )
@@ -101,12 +108,17 @@ def every(interval_us: int, phase_at: int, name: str = "bench") -> NewJob:
 
 
 async def create(parts: Parts, jobs: Sequence[NewJob], batch: int = 1000) -> None:
-    """Import jobs through the service, in batches."""
-    for start in range(0, len(jobs), batch):
-        answers = await parts.jobs.create_many(TENANT, jobs[start : start + batch])
+    """Import jobs through the service, in batches; while one is on its way to the disk the next is checked."""
+    turns = asyncio.Semaphore(2)
+
+    async def send(start: int) -> None:
+        async with turns:
+            answers = await parts.jobs.create_many(TENANT, jobs[start : start + batch])
         wrong = [answer for answer in answers if isinstance(answer, Exception)]
         if wrong:
             raise wrong[0]
+
+    await asyncio.gather(*(send(start) for start in range(0, len(jobs), batch)))
 
 
 def run(main: "asyncio._CoroutineLike[None]") -> None:

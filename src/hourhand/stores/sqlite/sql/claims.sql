@@ -27,7 +27,8 @@ SELECT min(due_at) FROM running WHERE phase IN (0, 3) AND lane = ? AND due_at > 
 DELETE FROM temp.candidate;
 
 -- look_due: runs of a lane that are due; late: past the grace; fate 0 take, 1 full, 2 several slots, 3 deleted
-INSERT INTO temp.candidate (job_id, scheduled_at, lane, due_at, rank, late, fate, slot)
+INSERT INTO temp.candidate (job_id, scheduled_at, lane, due_at, rank, late, fate, slot, trigger, fence,
+    tries, deadline_at, version, tenant, spec)
 SELECT p.job_id, p.scheduled_at, p.lane, p.due_at, row_number() OVER (),
     p.trigger = 0 AND p.due_at + j.grace_us < :now,
     CASE WHEN j.id IS NULL THEN 3
@@ -35,13 +36,15 @@ SELECT p.job_id, p.scheduled_at, p.lane, p.due_at, row_number() OVER (),
         WHEN j.concurrency > 1 THEN 2
         WHEN EXISTS (SELECT 1 FROM running AS r WHERE r.job_id = p.job_id) THEN 1
         ELSE 0 END,
-    CASE WHEN j.concurrency IS NULL THEN p.scheduled_at ELSE 0 END
-FROM (SELECT job_id, scheduled_at, lane, due_at, trigger FROM planned
+    CASE WHEN j.concurrency IS NULL THEN p.scheduled_at ELSE 0 END,
+    p.trigger, p.fence, p.tries, max(p.due_at, :now) + j.timeout_us, j.version, j.tenant, j.spec
+FROM (SELECT job_id, scheduled_at, lane, due_at, trigger, fence, tries FROM planned
     WHERE lane = :lane AND due_at <= :now ORDER BY due_at, scheduled_at, job_id LIMIT :limit) AS p
 LEFT JOIN jobs AS j ON j.id = p.job_id;
 
 -- look_ahead: runs of a lane that are due within the lead, after a cursor; fate 4: only when due
-INSERT INTO temp.candidate (job_id, scheduled_at, lane, due_at, rank, late, fate, slot)
+INSERT INTO temp.candidate (job_id, scheduled_at, lane, due_at, rank, late, fate, slot, trigger, fence,
+    tries, deadline_at, version, tenant, spec)
 SELECT p.job_id, p.scheduled_at, p.lane, p.due_at, :rank + row_number() OVER (), 0,
     CASE WHEN j.id IS NULL THEN 3
         WHEN j.at_most_once THEN 4
@@ -49,8 +52,9 @@ SELECT p.job_id, p.scheduled_at, p.lane, p.due_at, :rank + row_number() OVER (),
         WHEN (SELECT count(*) FROM running AS r WHERE r.job_id = p.job_id) >= j.concurrency THEN 1
         WHEN j.concurrency > 1 THEN 2
         ELSE 0 END,
-    CASE WHEN j.concurrency IS NULL THEN p.scheduled_at ELSE 0 END
-FROM (SELECT job_id, scheduled_at, lane, due_at FROM planned
+    CASE WHEN j.concurrency IS NULL THEN p.scheduled_at ELSE 0 END,
+    p.trigger, p.fence, p.tries, max(p.due_at, :now) + j.timeout_us, j.version, j.tenant, j.spec
+FROM (SELECT job_id, scheduled_at, lane, due_at, trigger, fence, tries FROM planned
     WHERE lane = :lane AND due_at > :now AND due_at <= :until
         AND (due_at, scheduled_at, job_id) > (:due_at, :scheduled_at, :job_id)
     ORDER BY due_at, scheduled_at, job_id LIMIT :limit) AS p
@@ -64,10 +68,12 @@ SELECT due_at, scheduled_at, job_id FROM temp.candidate WHERE lane = ? AND due_a
 ORDER BY due_at DESC, scheduled_at DESC, job_id DESC LIMIT 1;
 
 -- look_ready: ready and retrying runs of a lane; fate 5 take again, 3 deleted
-INSERT INTO temp.candidate (job_id, scheduled_at, lane, due_at, rank, late, fate, slot)
+INSERT INTO temp.candidate (job_id, scheduled_at, lane, due_at, rank, late, fate, slot, trigger, fence,
+    tries, deadline_at, version, tenant, spec)
 SELECT r.job_id, r.scheduled_at, r.lane, r.due_at, 0, 0,
-    CASE WHEN j.id IS NULL THEN 3 WHEN j.at_most_once AND r.due_at > :now THEN 4 ELSE 5 END, r.slot
-FROM (SELECT job_id, scheduled_at, lane, due_at, slot FROM running
+    CASE WHEN j.id IS NULL THEN 3 WHEN j.at_most_once AND r.due_at > :now THEN 4 ELSE 5 END, r.slot,
+    r.trigger, r.fence, r.tries, max(r.due_at, :now) + j.timeout_us, j.version, j.tenant, j.spec
+FROM (SELECT job_id, scheduled_at, lane, due_at, slot, trigger, fence, tries FROM running
     WHERE phase IN (0, 3) AND lane = :lane AND due_at <= :until ORDER BY due_at LIMIT :limit) AS r
 LEFT JOIN jobs AS j ON j.id = r.job_id;
 
@@ -112,12 +118,8 @@ DELETE FROM temp.candidate WHERE job_id = ? AND scheduled_at = ?;
 -- take_planned: those with a free slot become running; of several for one slot the oldest wins
 INSERT INTO running (job_id, slot, scheduled_at, lane, due_at, trigger, fence, tries, phase, node_id, deadline_at,
     claimed_at, version)
-SELECT p.job_id, c.slot, p.scheduled_at, p.lane, p.due_at, p.trigger, p.fence + 1, p.tries, 1, :node_id,
-    max(p.due_at, :now) + j.timeout_us, :now, j.version
-FROM temp.candidate AS c CROSS JOIN planned AS p ON p.scheduled_at = c.scheduled_at AND p.job_id = c.job_id
-CROSS JOIN jobs AS j ON j.id = c.job_id
-WHERE c.fate = 0
-ORDER BY c.job_id, c.slot, c.scheduled_at
+SELECT job_id, slot, scheduled_at, lane, due_at, trigger, fence + 1, tries, 1, :node_id, deadline_at, :now, version
+FROM temp.candidate WHERE fate = 0 ORDER BY job_id, slot, scheduled_at
 ON CONFLICT DO NOTHING;
 
 -- mark_losers: candidates that lost their slot to an older run in the same claim
@@ -129,10 +131,9 @@ UPDATE temp.candidate SET fate = 1 WHERE fate = 0 AND NOT EXISTS (
 DELETE FROM planned WHERE (scheduled_at, job_id) IN (SELECT scheduled_at, job_id FROM temp.candidate WHERE fate = 0);
 
 -- take_ready: ready and retrying runs go on under the next fence
-UPDATE running SET phase = 1, node_id = :node_id, fence = fence + 1, claimed_at = :now, version = j.version,
-    deadline_at = max(running.due_at, :now) + j.timeout_us
-FROM temp.candidate AS c CROSS JOIN jobs AS j ON j.id = c.job_id
-WHERE c.fate = 5 AND running.job_id = c.job_id AND running.slot = c.slot;
+UPDATE running SET phase = 1, node_id = :node_id, fence = running.fence + 1, claimed_at = :now, version = c.version,
+    deadline_at = c.deadline_at
+FROM temp.candidate AS c WHERE c.fate = 5 AND running.job_id = c.job_id AND running.slot = c.slot;
 
 -- full_candidates: due runs that found their job full
 SELECT c.job_id, p.scheduled_at, p.lane, p.due_at, p.trigger, p.fence, p.tries, j.version, j.spec
@@ -140,11 +141,10 @@ FROM temp.candidate AS c JOIN planned AS p ON p.scheduled_at = c.scheduled_at AN
 JOIN jobs AS j ON j.id = c.job_id WHERE c.fate = 1 AND c.due_at <= ? ORDER BY c.job_id, p.scheduled_at;
 
 -- claimed_runs: what was taken, as one text, so that rows do not travel one by one
-SELECT '[' || group_concat('[' || r.job_id || ',' || r.slot || ',' || r.scheduled_at || ',' || r.due_at || ','
-    || r.fence || ',' || r.tries || ',' || r.trigger || ',' || r.deadline_at || ',' || r.version || ','
-    || json_quote(j.tenant) || ',' || j.spec || ']', ',') || ']'
-FROM temp.candidate AS c CROSS JOIN running AS r ON r.job_id = c.job_id AND r.slot = c.slot
-CROSS JOIN jobs AS j ON j.id = c.job_id WHERE c.fate IN (0, 5);
+SELECT '[' || group_concat('[' || job_id || ',' || slot || ',' || scheduled_at || ',' || due_at || ','
+    || (fence + 1) || ',' || tries || ',' || trigger || ',' || deadline_at || ',' || version || ','
+    || json_quote(tenant) || ',' || spec || ']', ',') || ']'
+FROM temp.candidate WHERE fate IN (0, 5);
 
 -- waiting_scheduled: nominal times of a job's scheduled runs that wait for a slot
 SELECT scheduled_at FROM blocked WHERE job_id = ? AND rank = 0 ORDER BY scheduled_at;
