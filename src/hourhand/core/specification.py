@@ -9,7 +9,7 @@ import msgspec
 
 from hourhand.core.fault import Fault
 from hourhand.core.headers import header_faults
-from hourhand.core.instant import DAY_US, SECOND_US, format_duration, format_instant
+from hourhand.core.instant import DAY_US, HOUR_US, SECOND_US, format_duration, format_instant
 from hourhand.core.model import (
     MAX_CONCURRENCY,
     MAX_PAYLOAD_BYTES,
@@ -53,6 +53,7 @@ def faults_in(spec: JobSpec, limits: SpecLimits) -> list[Fault]:
         )
     if isinstance(spec.target, HttpTarget):
         faults += header_faults(spec.target.headers)
+        faults += _duration_faults("/target/timeout", spec.target.timeout_us, 1000, HOUR_US)
     return faults
 
 
@@ -108,10 +109,8 @@ def _policy_faults(spec: JobSpec) -> list[Fault]:
         ("/retry/first", spec.retry.first_us, 0, MAX_TIMEOUT_US),
         ("/retry/max_delay", spec.retry.max_delay_us, 0, MAX_TIMEOUT_US),
     )
-    for pointer, value, low, high in durations:
-        if not low <= value <= high:
-            expected = f"a duration from {format_duration(low)} to {format_duration(high)}"
-            faults.append(Fault(pointer=pointer, expected=expected, got=format_duration(value)))
+    for bounds in durations:
+        faults += _duration_faults(*bounds)
     numbers = (
         ("/retry/max", spec.retry.max, 0, MAX_RETRIES),
         ("/misfire/limit", spec.misfire.limit, 1, MAX_CATCH_UP),
@@ -127,6 +126,13 @@ def _policy_faults(spec: JobSpec) -> list[Fault]:
             Fault(pointer="/retry/factor", expected="a number from 1 to 100", got=f"{spec.retry.factor:g}")
         )
     return faults
+
+
+def _duration_faults(pointer: str, value: int, low: int, high: int) -> list[Fault]:
+    if low <= value <= high:
+        return []
+    expected = f"a duration from {format_duration(low)} to {format_duration(high)}"
+    return [Fault(pointer=pointer, expected=expected, got=format_duration(value))]
 
 
 def _range_fault(pointer: str, low: int, high: int, value: int) -> Fault:

@@ -103,9 +103,7 @@ def list_runs(tx: Tx, tenant: str, query: RunQuery) -> RunPage:
         views = [view for key in keys if (view := get_run(tx, tenant, key)) is not None]
         chosen = [view for view in views if view.state in live_states]
         return RunPage(runs=tuple(chosen[: query.limit]), next_before=None)
-    keys, next_before = _finished_keys(tx, tenant, query)
-    views = [view for key in keys if (view := get_run(tx, tenant, key)) is not None]
-    return RunPage(runs=tuple(views), next_before=next_before)
+    return _finished_runs(tx, tenant, query)
 
 
 def backlog(tx: Tx) -> Backlog:
@@ -248,8 +246,11 @@ def _ended(
     )
 
 
-def _finished_keys(tx: Tx, tenant: str, query: RunQuery) -> tuple[list[RunKey], int | None]:
-    """Keys of finished runs in the window, walking history back from its end or from a cursor."""
+def _finished_runs(tx: Tx, tenant: str, query: RunQuery) -> RunPage:
+    """Runs that ended in the window, walking history back from its end or from a cursor.
+
+    A run that was requeued has several final rows; it stands where its last one is.
+    """
     wanted = {State(state) for state in query.states} or FINAL
     before = query.before if query.before is not None else _first_id_after(tx, query.to_at)
     if query.job_id is not None:
@@ -257,13 +258,14 @@ def _finished_keys(tx: Tx, tenant: str, query: RunQuery) -> tuple[list[RunKey], 
         rows = tx.all("history_back_of", bounds)
     else:
         rows = tx.all("history_back", (before, _first_id_after(tx, query.from_at - 1), tenant, _SCAN))
-    keys: list[RunKey] = []
-    for row_id, job_id, scheduled_at, state, _ in rows:
-        if STATES[state] in wanted:
-            keys.append(RunKey(job_id, scheduled_at))
-            if len(keys) == query.limit:
-                return keys, row_id
-    return keys, rows[-1][0] if len(rows) == _SCAN else None
+    views: list[RunView] = []
+    for row_id, job_id, scheduled_at, attempt, state in rows:
+        view = get_run(tx, tenant, RunKey(job_id, scheduled_at)) if STATES[state] in wanted else None
+        if view is not None and view.state in wanted and view.attempts[-1].attempt == attempt:
+            views.append(view)
+            if len(views) == query.limit:
+                return RunPage(runs=tuple(views), next_before=row_id)
+    return RunPage(runs=tuple(views), next_before=rows[-1][0] if len(rows) == _SCAN else None)
 
 
 def _first_id_after(tx: Tx, at: int) -> int:

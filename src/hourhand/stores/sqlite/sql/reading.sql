@@ -31,12 +31,12 @@ SELECT min(id) FROM history;
 SELECT id, finished_at FROM history WHERE id >= ? ORDER BY id LIMIT 1;
 
 -- history_back: rows of history before an id, newest first
-SELECT h.id, h.job_id, h.scheduled_at, h.state, h.finished_at
+SELECT h.id, h.job_id, h.scheduled_at, h.attempt, h.state
 FROM history AS h JOIN jobs AS j ON j.id = h.job_id
 WHERE h.id < ? AND h.id >= ? AND j.tenant = ? ORDER BY h.id DESC LIMIT ?;
 
 -- history_back_of: rows of a job's history before an id in a window of finish times, newest first
-SELECT id, job_id, scheduled_at, state, finished_at FROM history
+SELECT id, job_id, scheduled_at, attempt, state FROM history
 WHERE job_id = ? AND id < ? AND finished_at >= ? AND finished_at <= ? ORDER BY id DESC LIMIT ?;
 
 -- running_page: runs that hold a slot, of a tenant
