@@ -7,6 +7,7 @@ rest is applied by set-based statements. Dead letters and hand-overs are excepti
 import hashlib
 import re
 from collections.abc import Sequence
+from typing import Any
 
 from hourhand.core.lifecycle import Event, Reason, State
 from hourhand.core.run import Settlement
@@ -15,33 +16,16 @@ from hourhand.stores.sqlite.engine import Tx
 from hourhand.stores.sqlite.rows import EVENT_CODES, UnstartedRow, from_json
 from hourhand.stores.sqlite.slots import end_unstarted, hand_on
 
-_DIGITS = re.compile(r"[0-9a-f]{8,}|\d+")
+_DIGITS = re.compile(r"[0-9a-f]{8,}|\d{4,}")
 _MAX_ERROR = 2_000
 
 
 def settle(tx: Tx, worker: str, settlements: Sequence[Settlement]) -> list[Settlement]:
     """Apply a batch; answers what was refused."""
+    chosen, refused = _one_of_each(settlements)
     tx.run("clear_done")
-    tx.insert(
-        "add_done",
-        [
-            (
-                s.job_id,
-                s.slot,
-                s.scheduled_at,
-                s.fence,
-                EVENT_CODES[s.event],
-                s.version,
-                s.tries,
-                s.due_at,
-                s.started_at,
-                s.finished_at,
-                s.detail,
-            )
-            for s in settlements
-        ],
-    )
-    refused = {tuple(row) for row in tx.all("drop_refused")}
+    tx.insert("add_done", [_row(place, settlements[place]) for place in chosen])
+    refused |= {row[0] for row in tx.all("drop_refused")}
     tx.run("write_history", (worker,))
     events = {settlement.event for settlement in settlements}
     if Event.EXHAUST in events:
@@ -60,14 +44,36 @@ def settle(tx: Tx, worker: str, settlements: Sequence[Settlement]) -> list[Settl
     if tx.one("any_blocked") is not None:
         for (job_id,) in tx.all("freed_jobs"):
             hand_on(tx, job_id)
-    if not refused:
-        return []
-    return [s for s in settlements if (s.job_id, s.scheduled_at, s.fence) in refused]
+    return [settlements[place] for place in sorted(refused)]
 
 
 def fingerprint(error: str) -> str:
-    """Alike errors have the same: numbers and long hexadecimal words do not count."""
+    """Alike errors have the same: long numbers and hexadecimal words do not count."""
     return hashlib.sha256(_DIGITS.sub("#", error.splitlines()[0] if error else "").encode()).hexdigest()[:12]
+
+
+def _one_of_each(settlements: Sequence[Settlement]) -> tuple[list[int], set[int]]:
+    """The places of a batch that count, and of those that come after the outcome of the same attempt.
+
+    An acceptance counts only if no outcome follows it, for that may have come before it was committed.
+    """
+    accepted: dict[tuple[int, int, int, int], int] = {}
+    decided: dict[tuple[int, int, int, int], int] = {}
+    second: set[int] = set()
+    for place, s in enumerate(settlements):
+        attempt = (s.job_id, s.slot, s.scheduled_at, s.fence)
+        if attempt in decided:
+            second.add(place)
+        elif s.event is Event.REPORT_LATER:
+            accepted.setdefault(attempt, place)
+        else:
+            decided[attempt] = place
+    return list({**accepted, **decided}.values()), second
+
+
+def _row(place: int, s: Settlement) -> tuple[Any, ...]:
+    run = (s.job_id, s.slot, s.scheduled_at, s.fence, EVENT_CODES[s.event], s.version, s.tries)
+    return (place, *run, s.due_at, s.started_at, s.finished_at, s.detail)
 
 
 def _write_dead(tx: Tx) -> None:

@@ -2,14 +2,15 @@
 DELETE FROM temp.done;
 
 -- add_done: what became of one claimed run
-INSERT INTO temp.done (job_id, slot, scheduled_at, fence, event, version, tries, due_at, started_at, finished_at, detail)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
+INSERT INTO temp.done (place, job_id, slot, scheduled_at, fence, event, version, tries, due_at, started_at,
+    finished_at, detail)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
 
 -- drop_refused: settlements whose run is no longer in that slot under that fence
 DELETE FROM temp.done WHERE NOT EXISTS (
     SELECT 1 FROM running AS r WHERE r.job_id = done.job_id AND r.slot = done.slot AND r.fence = done.fence
         AND r.scheduled_at = done.scheduled_at AND r.phase IN (1, 2))
-RETURNING job_id, scheduled_at, fence;
+RETURNING place;
 
 -- write_history: a row per attempt; events 1 succeed, 2 retry, 3 exhaust, 4 skip, 7 cancel
 INSERT INTO history (job_id, scheduled_at, attempt, state, trigger, tries, due_at, started_at, finished_at, version,
