@@ -88,6 +88,7 @@ class RunView(msgspec.Struct, frozen=True, kw_only=True):
     fence: int
     version: int | None
     worker: str | None
+    began_at: int | None = None  # the present attempt's start, as the store sees it, while it runs
     waits_for_slot: bool = False
     cancel_asked: bool = False
     attempts: tuple[AttemptRow, ...] = ()  # oldest first

@@ -75,6 +75,7 @@ def run_answer(run: RunView) -> dict[str, Any]:
     """A run with all its attempts."""
     first = next((row for row in run.attempts if row.started_at is not None), None)
     last = run.attempts[-1] if run.attempts else None
+    started_at = first.started_at if first else run.began_at
     detail = (last.detail if last else None) or {}
     return {
         "run_id": run.run_id,
@@ -82,9 +83,9 @@ def run_answer(run: RunView) -> dict[str, Any]:
         "status": run.state,
         "scheduled_at": format_instant(run.scheduled_at),
         "due_at": format_instant(run.due_at),
-        "started_at": instant(first.started_at) if first else None,
+        "started_at": instant(started_at),
         "finished_at": format_instant(last.finished_at) if last and run.state in FINAL else None,
-        "lag_ms": _milliseconds(first.due_at, first.started_at) if first else None,
+        "lag_ms": _milliseconds(first.due_at if first else run.due_at, started_at),
         "attempts": [_attempt(row) for row in run.attempts],
         "response": detail.get("response"),
         "error": detail.get("error"),

@@ -162,19 +162,23 @@ def _live_runs(tx: Tx, tenant: str, job_id: int, nominals: Sequence[int]) -> lis
     views = [_unstarted(tenant, job_id, row, waits=False) for row in rows]
     blocked = [UnstartedRow(*row) for row in tx.all("blocked_of", (job_id,))]
     views += [_unstarted(tenant, job_id, row, waits=True) for row in blocked]
-    for at, due_at, trigger, fence, tries, phase, worker, version, cancel in tx.all("running_of", (job_id,)):
+    for at, due_at, trigger, fence, tries, phase, worker, version, cancel, claimed_at in tx.all(
+        "running_of", (job_id,)
+    ):
+        state = shown_state(Phase(phase), due_at, tx.now_at, tries)
         views.append(
             RunView(
                 job_id=job_id,
                 scheduled_at=at,
                 tenant=tenant,
-                state=shown_state(Phase(phase), due_at, tx.now_at, tries),
+                state=state,
                 trigger=TRIGGERS[trigger],
                 due_at=due_at,
                 tries=tries,
                 fence=fence,
                 version=version,
                 worker=worker,
+                began_at=max(due_at, claimed_at) if state is State.RUNNING else None,
                 cancel_asked=bool(cancel),
             )
         )

@@ -3,7 +3,8 @@ SELECT p.scheduled_at, p.lane, p.due_at, p.trigger, p.fence, p.tries
 FROM json_each(?2) AS n CROSS JOIN planned AS p ON p.scheduled_at = n.value AND p.job_id = ?1;
 
 -- running_of: runs of a job that hold a slot
-SELECT r.scheduled_at, r.due_at, r.trigger, r.fence, r.tries, r.phase, n.name, r.version, r.cancel
+SELECT r.scheduled_at, r.due_at, r.trigger, r.fence, r.tries, r.phase, n.name, r.version, r.cancel,
+    r.claimed_at
 FROM running AS r LEFT JOIN nodes AS n ON n.id = r.node_id WHERE r.job_id = ?;
 
 -- blocked_of: runs of a job that wait for a slot
