@@ -86,7 +86,7 @@ class ScriptedTarget:
     def __init__(self, clock: ManualClock) -> None:
         self._clock = clock
         self.calls: list[Call] = []
-        self.act: Act = _succeed
+        self.act: Act = succeed
         self.answers: deque[Result] = deque()  # what the next calls get, before `act` speaks
         self.cancelled: list[RunKey] = []
 
@@ -115,7 +115,7 @@ class ScriptedTarget:
         return [call.key.scheduled_at for call in self.calls if call.key.job_id == job.id]
 
 
-async def _succeed(run: ClaimedRun) -> Result:
+async def succeed(run: ClaimedRun) -> Result:
     return OK
 
 
@@ -199,6 +199,7 @@ class Hand:
     def __init__(self, world: "World", worker: Worker) -> None:
         self._world = world
         self.worker = worker
+        self._beat_at = 0
         self.settled: list[tuple[ClaimedRun, Settlement]] = []
 
     @property
@@ -237,16 +238,27 @@ class Hand:
         await self.worker.cancel_step(self._world.now)
         await quiet()
 
-    async def work(self) -> None:
-        """Claim, start, settle, until there is nothing to do at this moment."""
+    async def work(self) -> list[int]:
+        """Claim, start, settle, until there is nothing to do at this moment; answers what comes next."""
         for _ in range(1_000):
             held, done = self.in_hand, len(self.settled)
-            await self.claim()
-            await self.tick()
+            asks_at = await self.claim()
+            timer_at = await self.tick()
             await self.settle()
             if (held, done) == (self.in_hand, len(self.settled)):
-                return
+                return [at for at in (asks_at, timer_at) if at is not None]
         raise AssertionError("the worker does not come to rest")
+
+    async def go(self, until_at: int) -> None:
+        """Work until an instant, stopping wherever a timer, a claim or a heartbeat is due."""
+        while True:
+            if self._world.now >= self._beat_at:
+                self._beat_at = await self.beat() or 0
+            coming = [*await self.work(), self._beat_at, until_at]
+            next_at = min(at for at in coming if at > self._world.now or at == until_at)
+            if next_at <= self._world.now:
+                return
+            self._world.go_to(next_at)
 
 
 class World:
@@ -365,6 +377,10 @@ class World:
 
 def _planned_rows(tx: Any) -> list[tuple[int, int]]:
     return [tuple(row) for row in tx._connection.execute("SELECT scheduled_at, job_id FROM planned")]
+
+
+def key_of(job: Job, scheduled_at: int) -> RunKey:
+    return RunKey(job.id, scheduled_at)
 
 
 def reason(view: RunView) -> str | None:

@@ -24,13 +24,14 @@ class NativeLeases:
 
     async def join(self) -> int:
         """Begin under a new id."""
-        self._node_id = self._ids.node_id()
-        await self.renew()
-        return self._node_id
+        node_id = self._ids.node_id()
+        await self._renew(node_id)
+        self._node_id = node_id  # only now: a join that failed must not be taken for a renewal
+        return node_id
 
     async def renew(self) -> None:
         """Prolong the lease in the store."""
-        await self._store.renew_node(self._node_id, self._kind, self._name, LEASE_US)
+        await self._renew(self._node_id)
 
     async def leave(self) -> None:
         """End the lease; the sweeper takes what is left."""
@@ -39,3 +40,6 @@ class NativeLeases:
     async def segments(self) -> Sequence[int]:
         """All of them."""
         return self._segments
+
+    async def _renew(self, node_id: int) -> None:
+        await self._store.renew_node(node_id, self._kind, self._name, LEASE_US)

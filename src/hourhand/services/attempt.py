@@ -5,6 +5,7 @@ The worker enforces deadlines and cancellations by cancelling the task; why it d
 
 import asyncio
 from collections.abc import Mapping
+from typing import Any
 
 import msgspec
 
@@ -25,7 +26,7 @@ _NO_TARGET = Failure(retryable=True, before_sending=True)
 class Attempt:
     """A claimed run on its way through a worker."""
 
-    __slots__ = ("ended_by", "run", "started_at", "task", "timer")
+    __slots__ = ("done", "ended_by", "run", "started_at", "task", "timer")
 
     def __init__(self, run: ClaimedRun) -> None:
         self.run = run
@@ -33,6 +34,7 @@ class Attempt:
         self.timer: int | None = None  # its place in one of the worker's wheels
         self.started_at: int | None = None
         self.ended_by: Outcome | None = None  # why the worker cancelled it
+        self.done = False  # its outcome is decided; what it says later is not heard
 
     def unstarted(self, event: Event, now_at: int, reason: Reason | None = None) -> Settlement:
         """The outcome of a run that was claimed and never begun."""
@@ -73,7 +75,7 @@ class Attempt:
             due_at=verdict.due_at,
             started_at=self.started_at,
             finished_at=now_at,
-            detail=None if detail is None else _encode(detail).decode(),
+            detail=None if detail is None else _kept(detail, run),
         )
 
 
@@ -112,3 +114,12 @@ def interrupted(attempt: Attempt) -> Result:
             return Result(outcome=Outcome.CANCELLED, detail={"reason": Reason.ASKED.value})
         case _:
             return Result(outcome=Outcome.LOST, detail={"error": "its worker was stopped before it ended"})
+
+
+def _kept(detail: dict[str, Any], run: ClaimedRun) -> str:
+    """A detail as text; one that is no JSON must not keep the outcome from being committed."""
+    try:
+        return _encode(detail).decode()
+    except Exception as error:
+        _log.exception("detail cannot be kept", run_id=run.run_id)
+        return _encode({"note": f"what the target told could not be kept: {type(error).__name__}"}).decode()

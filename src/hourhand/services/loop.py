@@ -32,7 +32,8 @@ class Duty:
         self._telemetry = telemetry
         self._wake = asyncio.Event()
         self._failures = 0
-        self._stopping = False
+        self._stopping = asyncio.Event()
+        self.trouble: str | None = None  # what the last step failed with
 
     def wake(self) -> None:
         """Call the step soon, whatever it said before."""
@@ -40,16 +41,16 @@ class Duty:
 
     def stop(self) -> None:
         """End after the step that is under way."""
-        self._stopping = True
+        self._stopping.set()
         self._wake.set()
 
     async def run(self) -> None:
         """Call the step until told to stop."""
-        while not self._stopping:
+        while not self._stopping.is_set():
             self._wake.clear()
             try:
                 next_at = await self._step(self._clock.now())
-                self._failures = 0
+                self._failures, self.trouble = 0, None
             except Unavailable as error:
                 await self._pause(error.message)
                 continue
@@ -60,22 +61,27 @@ class Duty:
             await self._sleep_until(next_at)
 
     async def _sleep_until(self, next_at: int | None) -> None:
-        if self._stopping:
+        if self._stopping.is_set():
             return
         now_at = self._clock.now()
         sleep_us = MAX_SLEEP_US if next_at is None else min(next_at - now_at, MAX_SLEEP_US)
         if sleep_us <= 0:
             await asyncio.sleep(0)
             return
-        try:
-            async with asyncio.timeout(sleep_us / SECOND_US):
-                await self._wake.wait()
-        except TimeoutError:
-            pass
+        await _wait(self._wake, sleep_us / SECOND_US)
 
     async def _pause(self, why: str) -> None:
         self._telemetry.store_failed()
         self._failures += 1
+        self.trouble = why
         pause_s = min(_FIRST_PAUSE_S * 2 ** min(self._failures - 1, 10), _MAX_PAUSE_S)
         _log.warning("trying again", duty=self.name, why=why, pause_s=pause_s, failures=self._failures)
-        await asyncio.sleep(pause_s)
+        await _wait(self._stopping, pause_s)  # a hint does not cut it short: the store needs the pause
+
+
+async def _wait(event: asyncio.Event, longest_s: float) -> None:
+    try:
+        async with asyncio.timeout(longest_s):
+            await event.wait()
+    except TimeoutError:
+        pass

@@ -7,15 +7,18 @@ import asyncio
 import contextlib
 
 from hourhand.clock import Clock
+from hourhand.errors import Unavailable
 from hourhand.ports.store import Hint, Store
 from hourhand.services.loop import Duty
 from hourhand.services.planner import Planner
 from hourhand.services.sweeper import Sweeper
 from hourhand.services.ticker import Ticker
 from hourhand.services.worker import Worker
-from hourhand.telemetry import Telemetry
+from hourhand.telemetry import Telemetry, logger
 
 _STEP_PATIENCE_S = 5.0
+
+_log = logger("hourhand.node")
 
 
 class Node:
@@ -47,7 +50,7 @@ class Node:
     @property
     def parts(self) -> dict[str, str | None]:
         """Each duty and what is wrong with it, None where nothing is."""
-        return {duty.name: "stopped" if task.done() else None for duty, task in self._tasks.items()}
+        return {duty.name: "stopped" if task.done() else duty.trouble for duty, task in self._tasks.items()}
 
     async def start(self) -> None:
         """Join, rescue what an earlier process left, and begin all duties."""
@@ -62,14 +65,18 @@ class Node:
             self._tasks[duty] = asyncio.create_task(duty.run(), name=duty.name)
 
     async def stop(self, patience_us: int) -> None:
-        """Drain: no new runs, those in hand end or are given back, then everything stops."""
-        await self._end(self._plan, self._claim, self._sweep, self._cancel, self._settle)
+        """Drain: no new runs, those in hand end and are committed or given back, then everything stops."""
+        await self._end(self._plan, self._claim, self._sweep)
         try:
             await self._worker.drain(patience_us)
+        except Unavailable as error:
+            _log.error("not all could be committed; the next start takes it up", why=error.message)
         finally:
-            await self._end(self._beat)
+            await self._end(self._settle, self._cancel, self._beat)
             if self._ticker is not None:
                 self._ticker.stop()
+        with contextlib.suppress(Unavailable):  # then the lease runs out by itself
+            await self._worker.leave()
 
     async def _end(self, *duties: Duty) -> None:
         """Let the steps under way finish; a step that does not is cut short."""

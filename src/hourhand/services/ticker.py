@@ -9,8 +9,11 @@ from collections.abc import Callable
 
 from hourhand.clock import Clock
 from hourhand.core.instant import SECOND_US
+from hourhand.telemetry import logger
 
 _LONGEST_US = SECOND_US
+
+_log = logger("hourhand.ticker")
 
 
 class Ticker:
@@ -36,8 +39,11 @@ class Ticker:
 
     def _ring(self) -> None:
         self._timer = None
-        now_at = self._clock.now()
-        next_at = self._tick(now_at)
+        try:
+            next_at = self._tick(self._clock.now())
+        except Exception:  # a callback that raises is only printed; timers would stand still from then on
+            _log.exception("tick failed")
+            next_at = self._clock.now() + _LONGEST_US
         if next_at is None or self._timer is not None:
             return
         wait_us = min(max(0, next_at - self._clock.now()), _LONGEST_US)

@@ -3,6 +3,7 @@
 In hand is everything between claim and committed outcome; a worker never holds more than it can run.
 Two wheels keep time: one for starts, one for deadlines. `step` claims; `tick` starts what is due and
 ends what is past its deadline; `settle_step` commits outcomes in batches; `heartbeat` renews the lease.
+The outbox only grows at its end and shrinks at its start, under a lock: what is in it is committed or refused.
 """
 
 import asyncio
@@ -14,6 +15,7 @@ from hourhand.core.lifecycle import Event, Reason
 from hourhand.core.retry import Outcome
 from hourhand.core.run import ClaimedRun, Settlement
 from hourhand.core.wheel import Wheel
+from hourhand.errors import Unavailable
 from hourhand.ports.leases import Leases
 from hourhand.ports.queue import Queue
 from hourhand.ports.store import ClaimRequest, Cursor, HeldRun, LeaseLost, Store
@@ -26,6 +28,9 @@ _MOST_PER_CLAIM = 2_000
 _MOST_PER_SETTLE = 2_000
 _SMALL_CLAIM_WAIT_US = 4_000  # a little patience makes few large claims of many small ones
 _ARM_AFTER_US = SECOND_US // 4  # attempts that end sooner never need a deadline timer
+_CUT_SHORT_S = 1.0  # how long attempts may take to end when a drain cancels them
+_COMMIT_PATIENCE_S = 5.0  # how long a drain tries to commit when the store is away
+_COMMIT_PAUSE_S = 0.1
 
 Settled = Callable[[Sequence[tuple[ClaimedRun, Settlement]]], None]
 
@@ -68,11 +73,13 @@ class Worker:
         self._fresh: list[Attempt] = []  # begun and not yet given a deadline timer
         self._arm_at = 0
         self._outbox: list[tuple[Attempt, Settlement]] = []
+        self._most_per_settle = _MOST_PER_SETTLE
         self._taken = 0
         self._cursors: dict[int, Cursor] = {}
         self._waited = False
         self._draining = False
         self._claiming = asyncio.Lock()  # a claim under way is not yet in hand, and must not look lost
+        self._settling = asyncio.Lock()
         self._left_behind: set[asyncio.Task[None]] = set()
         self.on_room: Callable[[], None] = lambda: None  # wakes `step`
         self.on_outcome: Callable[[], None] = lambda: None  # wakes `settle_step`
@@ -104,13 +111,13 @@ class Worker:
             taken_before=self._taken,
             cursors=self._cursors,
         )
-        async with self._claiming:
-            try:
+        try:
+            async with self._claiming:
                 claim = await self._queue.take(request)
-            except LeaseLost:
-                await self._start_anew()
-                return now_at
-            self._hold(claim.runs)
+                self._hold(claim.runs)
+        except LeaseLost:
+            await self._start_anew(request.node_id)
+            return now_at
         self._cursors = claim.cursors
         self._taken += len(claim.runs)
         self._telemetry.claimed(len(claim.runs))
@@ -121,21 +128,27 @@ class Worker:
         for attempt in self._starts.advance(now_at):
             attempt.timer = None
             self._start(attempt)
+        if self._fresh and now_at >= self._arm_at:
+            self._arm_deadlines(now_at)
         for attempt in self._deadlines.advance(now_at):
             attempt.timer = None
             self._past_deadline(attempt, now_at)
-        if self._fresh and now_at >= self._arm_at:
-            self._arm_deadlines(now_at)
         moments = [self._starts.next_due(), self._deadlines.next_due(), self._arm_at if self._fresh else None]
         return min((moment for moment in moments if moment is not None), default=None)
 
     async def settle_step(self, now_at: int) -> int | None:
         """Commit a batch of outcomes; what fails to commit stays in hand and is tried again."""
-        batch = self._outbox[:_MOST_PER_SETTLE]
-        if not batch:
-            return None
-        refused = await self._store.settle(self._name, [settlement for _, settlement in batch])
-        del self._outbox[: len(batch)]
+        async with self._settling:
+            batch = self._outbox[: self._most_per_settle]
+            if not batch:
+                return None
+            try:
+                refused = await self._store.settle(self._name, [settlement for _, settlement in batch])
+            except Exception:
+                self._halve(batch)
+                raise
+            del self._outbox[: len(batch)]
+            self._most_per_settle = min(self._most_per_settle * 2, _MOST_PER_SETTLE)
         for attempt, _ in batch:
             self._in_hand.pop(_key(attempt.run), None)
         if refused:
@@ -149,16 +162,13 @@ class Worker:
 
     async def heartbeat(self, now_at: int) -> int | None:
         """Renew the lease, and give back what the store thinks it holds and it does not."""
+        node_id = self._node_id
         try:
             await self._leases.renew()
         except LeaseLost:
-            await self._start_anew()
+            await self._start_anew(node_id)
             return now_at
-        async with self._claiming:
-            held = await self._store.held_runs(self._node_id)
-            strangers = [run for run in held if _held_key(run) not in self._in_hand]
-            if strangers:
-                await self._store.settle(self._name, [_released(run, now_at) for run in strangers])
+        await self._release_strangers(now_at)
         await self.cancel_step(now_at)
         return now_at + HEARTBEAT_US
 
@@ -174,22 +184,20 @@ class Worker:
         """Stop claiming, give back what has not begun, and let the rest end; after that, cut it short."""
         self._draining = True
         now_at = self._clock.now()
-        waiting = [
-            attempt
-            for attempt in self._in_hand.values()
-            if attempt.task is None and attempt.started_at is None
-        ]
-        for attempt in waiting:
-            self._forget_timer(attempt, self._starts)
-            self._outbox.append((attempt, attempt.unstarted(Event.RELEASE, now_at)))
+        for attempt in list(self._in_hand.values()):
+            if attempt.task is None and not attempt.done:
+                self._give_back(attempt, now_at)
         tasks = [attempt.task for attempt in self._in_hand.values() if attempt.task is not None]
         if tasks:
             await asyncio.wait(tasks, timeout=patience_us / SECOND_US)
             for task in tasks:
                 task.cancel()
-            await asyncio.wait(tasks, timeout=1)
-        while self._outbox:
-            await self.settle_step(self._clock.now())
+            await asyncio.wait(tasks, timeout=_CUT_SHORT_S)
+        await self._commit_rest()
+        await self._release_strangers(now_at)
+
+    async def leave(self) -> None:
+        """Give up the lease; whatever it still holds is for the sweeper."""
         await self._leases.leave()
 
     def _hold(self, runs: Sequence[ClaimedRun]) -> None:
@@ -197,7 +205,9 @@ class Worker:
         for run in runs:
             attempt = Attempt(run)
             self._in_hand[_key(run)] = attempt
-            if run.due_at <= now_at:
+            if self._draining:
+                self._give_back(attempt, now_at)
+            elif run.due_at <= now_at:
                 self._start(attempt)
             else:
                 attempt.timer = self._starts.add(run.due_at, attempt)
@@ -207,6 +217,8 @@ class Worker:
         attempt.task = asyncio.create_task(self._run(attempt))
         if not self._fresh:
             self._arm_at = self._clock.now() + _ARM_AFTER_US
+        if attempt.run.deadline_at < self._arm_at:
+            self._arm_at = attempt.run.deadline_at
         self._fresh.append(attempt)
 
     async def _run(self, attempt: Attempt) -> None:
@@ -217,9 +229,18 @@ class Worker:
         if attempt.timer is not None:
             self._forget_timer(attempt, self._deadlines)
         attempt.task = None
-        if _key(attempt.run) in self._in_hand and self._in_hand[_key(attempt.run)] is attempt:
-            self._outbox.append((attempt, settlement))
-            self.on_outcome()
+        if not attempt.done:
+            self._finish(attempt, settlement)
+
+    def _finish(self, attempt: Attempt, settlement: Settlement) -> None:
+        """The outcome is decided; the run stays in hand until it is committed."""
+        attempt.done = True
+        self._outbox.append((attempt, settlement))
+        self.on_outcome()
+
+    def _give_back(self, attempt: Attempt, now_at: int) -> None:
+        self._forget_timer(attempt, self._starts)
+        self._finish(attempt, attempt.unstarted(Event.RELEASE, now_at))
 
     def _arm_deadlines(self, now_at: int) -> None:
         """Give a deadline timer to those attempts that are still going."""
@@ -233,43 +254,79 @@ class Worker:
             self._end(attempt, Outcome.TIMED_OUT, now_at)
             return
         _log.error("attempt does not end when cancelled; left behind", run_id=attempt.run.run_id)
+        self._leave_behind(attempt)
+        self._finish(attempt, attempt.settled(interrupted(attempt), now_at))
+
+    def _leave_behind(self, attempt: Attempt) -> None:
         if attempt.task is not None:
             self._left_behind.add(attempt.task)
             attempt.task.add_done_callback(self._left_behind.discard)
         attempt.task = None
-        self._outbox.append((attempt, attempt.settled(interrupted(attempt), now_at)))
-        self._in_hand[_key(attempt.run)] = Attempt(attempt.run)  # what the old one says later is not heard
-        self.on_outcome()
 
     def _end(self, attempt: Attempt, why: Outcome, now_at: int) -> None:
-        if attempt.ended_by is not None or any(attempt is waiting for waiting, _ in self._outbox):
+        if attempt.ended_by is not None or attempt.done:
             return
         if attempt.task is None:
-            if attempt.timer is not None:
-                self._forget_timer(attempt, self._starts)
-            self._outbox.append((attempt, attempt.unstarted(Event.CANCEL, now_at, Reason.ASKED)))
-            self.on_outcome()
+            self._forget_timer(attempt, self._starts)
+            self._finish(attempt, attempt.unstarted(Event.CANCEL, now_at, Reason.ASKED))
             return
         attempt.ended_by = why
         attempt.task.cancel()
-        if attempt.timer is not None:
-            self._forget_timer(attempt, self._deadlines)
+        self._forget_timer(attempt, self._deadlines)
         attempt.timer = self._deadlines.add(now_at + ABANDON_US, attempt)
         self.on_timer()
 
-    async def _start_anew(self) -> None:
-        """The lease ran out: whatever it holds goes on elsewhere, so stop and begin under a new id."""
-        _log.warning("lease lost; starting again under a new id", in_hand=len(self._in_hand))
-        for attempt in self._in_hand.values():
-            if attempt.task is not None:
-                attempt.task.cancel()
-        self._in_hand.clear()
-        self._outbox.clear()
-        self._fresh.clear()
-        self._starts = Wheel(self._clock.now())
-        self._deadlines = Wheel(self._clock.now())
-        self._cursors = {}
-        self._node_id = await self._leases.join()
+    async def _start_anew(self, lost_id: int) -> None:
+        """The lease ran out: whatever it holds goes on elsewhere, so stop and begin under a new id.
+
+        Outcomes that wait to be committed stay: the fence decides whether their runs went on already.
+        """
+        async with self._claiming:
+            if self._node_id != lost_id:  # claim and heartbeat both notice; one new start is enough
+                return
+            _log.warning("lease lost; starting again under a new id", in_hand=len(self._in_hand))
+            for attempt in self._in_hand.values():
+                if attempt.done:
+                    continue
+                attempt.done = True
+                attempt.timer = None  # the wheels are new
+                if attempt.task is not None:
+                    attempt.task.cancel()
+                    self._leave_behind(attempt)
+            self._in_hand = {_key(attempt.run): attempt for attempt, _ in self._outbox}
+            self._fresh.clear()
+            self._starts = Wheel(self._clock.now())
+            self._deadlines = Wheel(self._clock.now())
+            self._cursors = {}
+            self._node_id = await self._leases.join()
+
+    async def _release_strangers(self, now_at: int) -> None:
+        """Give back what the store thinks it holds and it does not: a claim whose answer was lost."""
+        async with self._claiming:
+            held = await self._store.held_runs(self._node_id)
+            strangers = [run for run in held if _held_key(run) not in self._in_hand]
+            if strangers:
+                await self._store.settle(self._name, [_released(run, now_at) for run in strangers])
+
+    async def _commit_rest(self) -> None:
+        """Commit every outcome, through a short absence of the store."""
+        try:
+            async with asyncio.timeout(_COMMIT_PATIENCE_S):
+                while self._outbox:
+                    try:
+                        await self.settle_step(self._clock.now())
+                    except Unavailable:
+                        await asyncio.sleep(_COMMIT_PAUSE_S)
+        except TimeoutError:
+            _log.error(
+                "outcomes could not be committed; their runs will be tried again", count=len(self._outbox)
+            )
+
+    def _halve(self, batch: Sequence[tuple[Attempt, Settlement]]) -> None:
+        """Try less at once, so that one outcome that cannot be committed ends up alone, behind the others."""
+        self._most_per_settle = max(1, len(batch) // 2)
+        if len(batch) == 1:
+            self._outbox.append(self._outbox.pop(0))
 
     def _forget_timer(self, attempt: Attempt, wheel: Wheel[Attempt]) -> None:
         if attempt.timer is not None:
@@ -278,11 +335,12 @@ class Worker:
 
 
 def _key(run: ClaimedRun) -> tuple[int, int, int]:
-    return (run.job_id, run.slot, run.fence)
+    """What is in hand; the next run of a job may have the same slot and fence, but not the same time."""
+    return (run.job_id, run.scheduled_at, run.fence)
 
 
 def _held_key(held: HeldRun) -> tuple[int, int, int]:
-    return (held.job_id, held.slot, held.fence)
+    return (held.job_id, held.scheduled_at, held.fence)
 
 
 def _released(held: HeldRun, now_at: int) -> Settlement:
