@@ -142,6 +142,7 @@ class StrayRun(msgspec.Struct, frozen=True, kw_only=True):
     job_id: int
     slot: int
     scheduled_at: int
+    due_at: int
     fence: int
     tries: int
     version: int

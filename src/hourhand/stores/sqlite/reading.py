@@ -1,11 +1,13 @@
 """What people read: jobs, runs wherever they are, history, versions. Never writes."""
 
 from collections.abc import Sequence
+from itertools import islice
 from typing import Any
 
 import msgspec
 
 from hourhand.core.identity import RunKey
+from hourhand.core.instant import SECOND_US
 from hourhand.core.lifecycle import FINAL, Phase, State, shown_state
 from hourhand.core.model import FOREVER, Job, JobState, Version
 from hourhand.core.run import TRIGGERS, AttemptRow, RunView
@@ -22,8 +24,9 @@ from hourhand.stores.sqlite.rows import (
     versions_of,
 )
 
-_NEWEST_ID = (1 << 62) - 1
+_NEWEST_ID = (1 << 63) - 1
 _SCAN = 5_000  # rows that one page may look at before it answers with less
+_DISORDER_US = 10 * SECOND_US  # outcomes are committed this much later than they finished, hardly more
 _COUNT_BOUND = 1_000_000
 
 
@@ -99,10 +102,10 @@ def list_runs(tx: Tx, tenant: str, query: RunQuery) -> RunPage:
     """Runs across jobs: those that hold a slot if asked for, else finished ones by finish time."""
     live_states = {State.PENDING, State.RUNNING, State.RETRYING} & set(query.states)
     if live_states:
-        keys = [RunKey(*row) for row in tx.all("running_page", (tenant, query.limit * 2))]
-        views = [view for key in keys if (view := get_run(tx, tenant, key)) is not None]
-        chosen = [view for view in views if view.state in live_states]
-        return RunPage(runs=tuple(chosen[: query.limit]), next_before=None)
+        keys = (RunKey(*row) for row in tx.all("running_page", (tenant, _SCAN)))
+        views = (view for key in keys if (view := get_run(tx, tenant, key)) is not None)
+        chosen = (view for view in views if view.state in live_states)
+        return RunPage(runs=tuple(islice(chosen, query.limit)), next_before=None)
     return _finished_runs(tx, tenant, query)
 
 
@@ -141,7 +144,7 @@ def _job_rows(tx: Tx, tenant: str, query: JobQuery, before: int, size: int) -> l
         return tx.all("failing_page", (before, tenant, size))
     if query.name_prefix:
         low = query.name_prefix
-        bounds = {"low": low, "high": low[:-1] + chr(min(ord(low[-1]) + 1, 0x10FFFF))}
+        bounds = {"low": low, "high": low + "\U0010ffff"}
         return tx.all("named_page", {"tenant": tenant, "before": before, "limit": size, **bounds})
     if query.state is JobState.PAUSED:
         return tx.all("paused_page", (before, tenant, size))
@@ -256,16 +259,20 @@ def _finished_runs(tx: Tx, tenant: str, query: RunQuery) -> RunPage:
     A run that was requeued has several final rows; it stands where its last one is.
     """
     wanted = {State(state) for state in query.states} or FINAL
-    before = query.before if query.before is not None else _first_id_after(tx, query.to_at)
     if query.job_id is not None:
+        before = _NEWEST_ID if query.before is None else query.before
         bounds = (query.job_id, before, query.from_at, query.to_at, _SCAN)
         rows = tx.all("history_back_of", bounds)
     else:
-        rows = tx.all("history_back", (before, _first_id_after(tx, query.from_at - 1), tenant, _SCAN))
+        before = _first_id_after(tx, query.to_at + _DISORDER_US) if query.before is None else query.before
+        first_id = _first_id_after(tx, query.from_at - _DISORDER_US - 1)
+        rows = tx.all("history_back", (before, first_id, tenant, _SCAN))
     views: list[RunView] = []
     for row_id, job_id, scheduled_at, attempt, state in rows:
         view = get_run(tx, tenant, RunKey(job_id, scheduled_at)) if STATES[state] in wanted else None
-        if view is not None and view.state in wanted and view.attempts[-1].attempt == attempt:
+        if view is None or view.state not in wanted or view.attempts[-1].attempt != attempt:
+            continue
+        if query.from_at <= view.attempts[-1].finished_at <= query.to_at:
             views.append(view)
             if len(views) == query.limit:
                 return RunPage(runs=tuple(views), next_before=row_id)
@@ -273,7 +280,7 @@ def _finished_runs(tx: Tx, tenant: str, query: RunQuery) -> RunPage:
 
 
 def _first_id_after(tx: Tx, at: int) -> int:
-    """The first row of history that finished after an instant: ids grow with finish times, so bisect."""
+    """The first row of history that finished after an instant: ids grow nearly with finish times, so bisect."""
     low, high = tx.one("oldest_history")[0], tx.one("newest_history")[0]
     if high is None:
         return 0

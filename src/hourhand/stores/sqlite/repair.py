@@ -9,6 +9,7 @@ from hourhand.stores.sqlite.rows import UnstartedRow, decode_spec
 from hourhand.stores.sqlite.slots import hand_on
 
 _REQUEST_KEY_LIFE_US = DAY_US
+_LOST_NODE_LIFE_US = DAY_US  # a process that slept for less learns that its lease is lost
 
 
 def renew_node(tx: Tx, node_id: int, kind: str, name: str, lease_us: int) -> None:
@@ -23,7 +24,7 @@ def renew_node(tx: Tx, node_id: int, kind: str, name: str, lease_us: int) -> Non
 
 def end_node(tx: Tx, node_id: int) -> None:
     """Declare a node gone; the sweeper takes its runs."""
-    tx.run("end_node", (node_id,))
+    tx.run("end_node", {"id": node_id, "now": tx.now_at})
 
 
 def nodes(tx: Tx) -> list[NodeInfo]:
@@ -40,12 +41,12 @@ def held_runs(tx: Tx, name: str, node_id: int) -> list[HeldRun]:
 
 
 def stray_runs(tx: Tx, slack_us: int, limit: int) -> list[StrayRun]:
-    """Runs of lost nodes first, then those long past their deadline; forgets lost nodes that hold nothing."""
+    """Runs of lost nodes first, then those long past their deadline; forgets nodes lost long ago."""
     found: list[StrayRun] = []
     for (node_id,) in tx.all("lost_nodes", (tx.now_at,)):
         rows = tx.all("strays_of", (node_id, limit - len(found)))
         found += [_stray(row) for row in rows]
-        tx.run("drop_idle_node", (node_id,))
+        tx.run("drop_idle_node", {"id": node_id, "lost_before": tx.now_at - _LOST_NODE_LIFE_US})
         if len(found) >= limit:
             return found
     overdue_at = tx.now_at - slack_us
@@ -105,17 +106,18 @@ def _judge_lane(tx: Tx, lane: int, cursor: Cursor, limit: int) -> Cursor | None:
     return Cursor(last[3], last[1], last[0])
 
 
-def _stray(row: tuple[int, int, int, int, int, int | None, str, int, int, str | None]) -> StrayRun:
-    spec = row[9]
+def _stray(row: tuple[int, int, int, int, int, int, int | None, str, int, int, str | None]) -> StrayRun:
+    spec = row[10]
     return StrayRun(
         job_id=row[0],
         slot=row[1],
         scheduled_at=row[2],
-        fence=row[3],
-        tries=row[4],
-        version=row[5] or 0,
-        worker=row[6],
-        worker_lost=bool(row[7]),
-        cancel_asked=bool(row[8]),
+        due_at=row[3],
+        fence=row[4],
+        tries=row[5],
+        version=row[6] or 0,
+        worker=row[7],
+        worker_lost=bool(row[8]),
+        cancel_asked=bool(row[9]),
         spec=None if spec is None else decode_spec(spec),
     )

@@ -5,7 +5,7 @@ UPDATE nodes SET lease_until = :lease_until WHERE id = :id AND lease_until > :no
 INSERT INTO nodes (id, kind, name, started_at, lease_until) VALUES (?, ?, ?, ?, ?);
 
 -- end_node: a node is gone
-UPDATE nodes SET lease_until = 0 WHERE id = ?;
+UPDATE nodes SET lease_until = min(lease_until, :now) WHERE id = :id;
 
 -- end_all_nodes: no node of an earlier process lives on
 UPDATE nodes SET lease_until = 0;
@@ -22,8 +22,9 @@ SELECT id FROM nodes WHERE lease_until <= ?;
 -- live_nodes: nodes with a live lease
 SELECT id FROM nodes WHERE lease_until > ?;
 
--- drop_idle_node: forget a lost node that holds nothing
-DELETE FROM nodes WHERE id = ?1 AND NOT EXISTS (SELECT 1 FROM running WHERE node_id = ?1 AND phase IN (1, 2));
+-- drop_idle_node: forget a node that was lost long ago and holds nothing
+DELETE FROM nodes WHERE id = :id AND lease_until < :lost_before
+    AND NOT EXISTS (SELECT 1 FROM running WHERE node_id = :id AND phase IN (1, 2));
 
 -- held_by: what a node holds
 SELECT job_id, slot, scheduled_at, fence, cancel FROM running WHERE node_id = ? AND phase IN (1, 2);
@@ -32,17 +33,17 @@ SELECT job_id, slot, scheduled_at, fence, cancel FROM running WHERE node_id = ? 
 SELECT job_id, slot, scheduled_at, fence, cancel FROM running WHERE node_id = ? AND cancel = 1;
 
 -- strays_of: runs of a lost node
-SELECT r.job_id, r.slot, r.scheduled_at, r.fence, r.tries, r.version, ifnull(n.name, ''), 1, r.cancel, j.spec
+SELECT r.job_id, r.slot, r.scheduled_at, r.due_at, r.fence, r.tries, r.version, ifnull(n.name, ''), 1, r.cancel, j.spec
 FROM running AS r LEFT JOIN nodes AS n ON n.id = r.node_id LEFT JOIN jobs AS j ON j.id = r.job_id
 WHERE r.node_id = ? AND r.phase IN (1, 2) LIMIT ?;
 
 -- overdue_of: runs of a live node that are long past their deadline
-SELECT r.job_id, r.slot, r.scheduled_at, r.fence, r.tries, r.version, ifnull(n.name, ''), 0, r.cancel, j.spec
+SELECT r.job_id, r.slot, r.scheduled_at, r.due_at, r.fence, r.tries, r.version, ifnull(n.name, ''), 0, r.cancel, j.spec
 FROM running AS r LEFT JOIN nodes AS n ON n.id = r.node_id LEFT JOIN jobs AS j ON j.id = r.job_id
 WHERE r.node_id = ? AND r.phase IN (1, 2) AND r.deadline_at < ? ORDER BY r.deadline_at LIMIT ?;
 
 -- overdue_reports: accepted runs whose report did not come in time
-SELECT r.job_id, r.slot, r.scheduled_at, r.fence, r.tries, r.version, '', 0, r.cancel, j.spec
+SELECT r.job_id, r.slot, r.scheduled_at, r.due_at, r.fence, r.tries, r.version, '', 0, r.cancel, j.spec
 FROM running AS r LEFT JOIN jobs AS j ON j.id = r.job_id
 WHERE r.node_id IS NULL AND r.phase IN (1, 2) AND r.deadline_at < ? ORDER BY r.deadline_at LIMIT ?;
 
