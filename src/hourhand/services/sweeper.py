@@ -36,9 +36,9 @@ class Sweeper:
         more = await self.rescue(now_at)
         self._late_cursors = await self._store.judge_late(self._late_cursors, PAGE)
         more |= bool(self._late_cursors)
-        await self._store.hand_on_slots(PAGE)
+        more |= await self._store.hand_on_slots(PAGE) >= PAGE
         attend_at = await self._store.tend_jobs(PAGE)
-        if now_at >= self._purge_at:
+        if not 0 < self._purge_at - now_at <= _PURGE_PERIOD_US:  # further off: the clock was set back
             full = await self._store.purge(now_at - self._keep_us, now_at - self._dead_keep_us, PAGE * 4)
             self._purge_at = now_at if full else now_at + _PURGE_PERIOD_US
             more |= full
@@ -82,6 +82,8 @@ def _fate(stray: StrayRun, now_at: int) -> tuple[Event, int, int, dict[str, str]
         return Event.CANCEL, stray.tries, 0, {"reason": Reason.DELETED.value}
     if stray.cancel_asked:
         return Event.CANCEL, stray.tries, 0, {"reason": Reason.ASKED.value}
+    if stray.due_at > now_at:  # taken ahead of its time, so it never began: no try, and not before its time
+        return Event.RELEASE, stray.tries, stray.due_at, {}
     outcome = Outcome.LOST if stray.worker_lost else Outcome.TIMED_OUT
     error = "its worker was lost" if stray.worker_lost else "no outcome long after its deadline"
     verdict = decide(
