@@ -13,7 +13,6 @@ from hourhand.ports.target import Result
 from hourhand.services.worker import ABANDON_US
 from tests.services.world import FAILED, NOT_SENT, START_AT, Gate, World, key_of, once, reason, spec
 
-
 # --- failures
 
 

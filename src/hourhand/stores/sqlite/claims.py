@@ -178,6 +178,7 @@ def judge_one(tx: Tx, job_id: int, row: UnstartedRow) -> int:
         return 0
     if verdict is Lateness.BACKGROUND:
         tx.run("to_background", (row.scheduled_at, job_id))
+        tx.run("drop_behind", (job_id,))
         tx.hints.add(Hint.RUNS)
     else:
         tx.all("take_planned_row", (row.scheduled_at, job_id))

@@ -168,5 +168,8 @@ RETURNING scheduled_at, lane, due_at, trigger, fence, tries;
 -- to_background: a late run goes on in the background class
 UPDATE planned SET lane = lane / 128 * 128 + 96 + lane % 32, trigger = 3 WHERE scheduled_at = ? AND job_id = ?;
 
+-- drop_behind: younger runs of the same job in the background wait for the next claim, so the oldest goes first
+DELETE FROM temp.candidate WHERE job_id = ? AND lane % 128 / 32 = 3;
+
 -- ask_cancel: ask the workers to cancel what a job runs
 UPDATE running SET cancel = 1 WHERE job_id = ? AND phase = 1;
