@@ -3,6 +3,8 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 
+import pytest
+
 from hourhand.core.instant import SECOND_US
 from hourhand.errors import Unavailable
 from hourhand.services.loop import MAX_SLEEP_US, Duty
@@ -62,6 +64,35 @@ def test_a_step_that_says_now_is_called_at_once_and_lets_others_run() -> None:
         duty = duty_of(step, clock)
         await stopped(duty, await run_for(duty, clock, 0.5))
         assert step.called == [0] * 52
+
+    run_virtual(main)
+
+
+def test_one_that_does_not_poll_is_called_when_it_said_and_not_before() -> None:
+    async def main(clock: LoopClock) -> None:
+        step = Watched(clock, 10 * SECOND_US, 2 * SECOND_US + 7, 10 * SECOND_US)
+        duty = Duty("test", step, clock, Telemetry(), polls=False)
+        task = await run_for(duty, clock, 21)
+        assert step.called == [0, 10 * SECOND_US, 12 * SECOND_US + 7]
+        duty.wake()
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        assert len(step.called) == 4
+        await stopped(duty, task)
+
+    run_virtual(main)
+
+
+@pytest.mark.parametrize("jump_us", [3_600 * SECOND_US, -3_600 * SECOND_US])
+def test_one_that_does_not_poll_notices_a_clock_that_was_set_anew(jump_us: int) -> None:
+    async def main(clock: LoopClock) -> None:
+        step = Watched(clock, 10 * SECOND_US, 10 * SECOND_US)
+        duty = Duty("test", step, clock, Telemetry(), polls=False)
+        task = await run_for(duty, clock, 1.5)
+        clock.offset_us = jump_us
+        await asyncio.sleep(1)
+        assert step.called == [0, jump_us + 2 * SECOND_US]
+        await stopped(duty, task)
 
     run_virtual(main)
 

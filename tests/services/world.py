@@ -10,7 +10,7 @@ from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, NamedTuple
 
-from hourhand.clock import ManualClock
+from hourhand.clock import Clock, ManualClock
 from hourhand.core.identity import RunKey
 from hourhand.core.instant import DAY_US, SECOND_US
 from hourhand.core.lifecycle import State
@@ -32,9 +32,10 @@ from hourhand.errors import Unavailable
 from hourhand.ids import IdSource
 from hourhand.leases.native import NativeLeases
 from hourhand.ports.store import JobDraft, Store
-from hourhand.ports.target import OK, Result
+from hourhand.ports.target import OK, Result, Target
 from hourhand.queues.native import NativeQueue
 from hourhand.services.jobs import Jobs
+from hourhand.services.node import Node
 from hourhand.services.planner import Planner
 from hourhand.services.runs import Runs
 from hourhand.services.sweeper import Sweeper
@@ -83,7 +84,7 @@ class Call(NamedTuple):
 class ScriptedTarget:
     """The outside world: does what it is told, and remembers who called."""
 
-    def __init__(self, clock: ManualClock) -> None:
+    def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self.calls: list[Call] = []
         self.act: Act = succeed
@@ -264,8 +265,12 @@ class Hand:
 class World:
     """Everything on one clock."""
 
-    def __init__(self, *, horizon_us: int = HORIZON_US, keep_us: int = 30 * DAY_US) -> None:
-        self.clock = ManualClock(START_AT)
+    def __init__(
+        self, *, clock: Clock | None = None, horizon_us: int = HORIZON_US, keep_us: int = 30 * DAY_US
+    ) -> None:
+        self.clock: Any = clock or ManualClock(START_AT)
+        self._horizon_us = horizon_us
+        self._keep_us = keep_us
         self.real = SqliteStore.in_memory(
             clock=self.clock, segments=SEGMENTS, lead_us=LEAD_US, keep_us=keep_us
         )
@@ -274,16 +279,8 @@ class World:
         self.telemetry = Telemetry()
         self.ids = IdSource(self.clock, seed=1)
         self._names = itertools.count(1)
-        self.planner = Planner(
-            store=self.store,
-            leases=self.leases("planner"),
-            clock=self.clock,
-            horizon_us=horizon_us,
-            telemetry=self.telemetry,
-        )
-        self.sweeper = Sweeper(
-            store=self.store, keep_us=keep_us, dead_keep_us=keep_us, telemetry=self.telemetry
-        )
+        self.planner = self.new_planner()
+        self.sweeper = self.new_sweeper()
         self.jobs = Jobs(store=self.store, ids=self.ids, clock=self.clock, limits=SpecLimits())
         self.runs = Runs(store=self.store, clock=self.clock, horizon_us=horizon_us)
 
@@ -309,25 +306,57 @@ class World:
         name: str | None = None,
     ) -> Hand:
         """A worker that has joined."""
+        hand = Hand(self, self.new_worker(concurrency, pools=pools, lead_us=lead_us, name=name))
+        hand.worker._settled = hand.settled.extend
+        await hand.worker.join()
+        return hand
+
+    def new_worker(
+        self,
+        concurrency: int = 10,
+        *,
+        pools: Sequence[str] = (DEFAULT_POOL,),
+        lead_us: int = LEAD_US,
+        name: str | None = None,
+        target: Target | None = None,
+    ) -> Worker:
         name = name or f"worker-{next(self._names)}"
-        settled: list[tuple[ClaimedRun, Settlement]] = []
-        worker = Worker(
+        return Worker(
             store=self.store,
             queue=NativeQueue(self.store),
             leases=self.leases(name),
-            targets={PythonTarget: self.target},
+            targets={PythonTarget: target or self.target},
             clock=self.clock,
             telemetry=self.telemetry,
             name=name,
             pools=tuple(pools),
             concurrency=concurrency,
             lead_us=lead_us,
-            settled=lambda batch: settled.extend(batch),
         )
-        await worker.join()
-        hand = Hand(self, worker)
-        hand.settled = settled
-        return hand
+
+    def new_planner(self) -> Planner:
+        return Planner(
+            store=self.store,
+            leases=self.leases("planner"),
+            clock=self.clock,
+            horizon_us=self._horizon_us,
+            telemetry=self.telemetry,
+        )
+
+    def new_sweeper(self) -> Sweeper:
+        keep_us = self._keep_us
+        return Sweeper(store=self.store, keep_us=keep_us, dead_keep_us=keep_us, telemetry=self.telemetry)
+
+    def new_node(self, concurrency: int = 10, target: Target | None = None) -> Node:
+        """A whole process: planner, worker and sweeper with their duties."""
+        return Node(
+            store=self.store,
+            planner=self.new_planner(),
+            worker=self.new_worker(concurrency, target=target),
+            sweeper=self.new_sweeper(),
+            clock=self.clock,
+            telemetry=self.telemetry,
+        )
 
     async def create(self, timing: Timing | None = None, **fields: Any) -> Job:
         return (await self.create_all([spec(timing, **fields)]))[0]

@@ -23,13 +23,20 @@ _log = logger("hourhand.loop")
 
 
 class Duty:
-    """One step function with its wake-up."""
+    """One step function with its wake-up.
 
-    def __init__(self, name: str, step: Step, clock: Clock, telemetry: Telemetry) -> None:
+    A duty that polls is called once a second at least, since hints may be lost; one that does not is
+    called when it said, or when the clock was set back.
+    """
+
+    def __init__(
+        self, name: str, step: Step, clock: Clock, telemetry: Telemetry, *, polls: bool = True
+    ) -> None:
         self.name = name
         self._step = step
         self._clock = clock
         self._telemetry = telemetry
+        self._polls = polls
         self._wake = asyncio.Event()
         self._failures = 0
         self._stopping = asyncio.Event()
@@ -61,14 +68,16 @@ class Duty:
             await self._sleep_until(next_at)
 
     async def _sleep_until(self, next_at: int | None) -> None:
-        if self._stopping.is_set():
-            return
-        now_at = self._clock.now()
-        sleep_us = MAX_SLEEP_US if next_at is None else min(next_at - now_at, MAX_SLEEP_US)
-        if sleep_us <= 0:
-            await asyncio.sleep(0)
-            return
-        await _wait(self._wake, sleep_us / SECOND_US)
+        began_at = now_at = self._clock.now()
+        while not self._wake.is_set():
+            sleep_us = MAX_SLEEP_US if next_at is None else min(next_at - now_at, MAX_SLEEP_US)
+            if sleep_us <= 0:
+                await asyncio.sleep(0)
+                return
+            await _wait(self._wake, sleep_us / SECOND_US)
+            now_at = self._clock.now()
+            if self._polls or now_at < began_at:
+                return
 
     async def _pause(self, why: str) -> None:
         self._telemetry.store_failed()

@@ -40,7 +40,7 @@ class Node:
         self._plan = Duty("plan", planner.step, clock, telemetry)
         self._claim = Duty("claim", worker.step, clock, telemetry)
         self._settle = Duty("settle", worker.settle_step, clock, telemetry)
-        self._beat = Duty("heartbeat", worker.heartbeat, clock, telemetry)
+        self._beat = Duty("heartbeat", worker.heartbeat, clock, telemetry, polls=False)
         self._cancel = Duty("cancel", worker.cancel_step, clock, telemetry)
         self._sweep = Duty("sweep", sweeper.step, clock, telemetry)
         self._ticker: Ticker | None = None
