@@ -9,9 +9,9 @@ import msgspec
 
 from hourhand.clock import Clock
 from hourhand.core.identity import RunKey, format_run_id
-from hourhand.core.instant import MINUTE_US
+from hourhand.core.instant import MINUTE_US, SECOND_US
 from hourhand.core.lifecycle import State
-from hourhand.core.model import FOREVER, Job
+from hourhand.core.model import FOREVER, Job, OnceTiming
 from hourhand.core.plan import expected_times
 from hourhand.core.run import DeadLetter, RunView
 from hourhand.errors import Invalid, NotFound
@@ -48,14 +48,14 @@ class Runs:
     async def status(self, job: Job, next_at: int | None) -> Status:
         """The newest run that is due and neither skipped nor cancelled speaks for the job."""
         now_at = self._clock.now()
-        runs = await self.history(job, before_at=now_at + 1, limit=_STATUS_DEPTH)
-        shown = (run for run in runs if run.due_at <= now_at)
-        last = next((run for run in shown if run.state not in (State.SKIPPED, State.CANCELLED)), None)
+        # A manual run may be named a few microseconds after the moment at which it was asked for.
+        runs = await self.history(job, before_at=now_at + SECOND_US, limit=_STATUS_DEPTH)
+        last = next((run for run in runs if _speaks(run, now_at)), None)
         return Status(
             state=State.PENDING if last is None else last.state,
             last_run=last,
             next_at=next_at,
-            retry_count=0 if last is None else last.tries,
+            retry_count=0 if last is None else _retries(last),
         )
 
     async def get(self, tenant: str, key: RunKey) -> RunView:
@@ -123,7 +123,21 @@ class Runs:
         span_us = FOREVER if rule is None else rule.min_gap() * (_MAX_NOMINALS // 2)
         since, until = now_at - min(_LOOK_BACK_US, span_us), now_at + min(self._horizon_us * 2, span_us)
         versions = await self._store.versions(job.tenant, job.id)
-        return expected_times(versions, since, until, _MAX_NOMINALS)
+        times = expected_times(versions, since, until, _MAX_NOMINALS)
+        timing = job.spec.timing  # a one-time job is planned when it is made, however far off its time is
+        return [*times, timing.at] if isinstance(timing, OnceTiming) else times
+
+
+def _speaks(run: RunView, now_at: int) -> bool:
+    """Whether a run says how its job does; the due time of one that is to be retried lies ahead."""
+    if run.state is State.PENDING:
+        return run.due_at <= now_at
+    return run.state not in (State.SKIPPED, State.CANCELLED)
+
+
+def _retries(run: RunView) -> int:
+    """How often it was tried again: a run that failed for good was not, after its last try."""
+    return max(0, run.tries - 1) if run.state is State.FAILED else run.tries
 
 
 def _key(letter: DeadLetter) -> RunKey:
