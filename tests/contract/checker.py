@@ -69,7 +69,7 @@ def assert_covered(
     assert not missing, f"lost fire times of job {job_id}: {len(missing)}, first {missing[:5]}"
     scheduled = {
         row.scheduled_at
-        for table in (tables.planned, tables.blocked, tables.running)
+        for table in (tables.planned, tables.blocked, tables.running, tables.history)
         for row in table
         if row.job_id == job_id and row.trigger in (Trigger.SCHEDULED, Trigger.CATCH_UP)
     }

@@ -66,6 +66,7 @@ class Line(NamedTuple):
     scheduled_at: int
     attempt: int
     state: State
+    trigger: Trigger
     tries: int
     finished_at: int
     detail: str | None
@@ -206,9 +207,10 @@ def _sqlite_tables(tx: Tx) -> Tables:
         ],
         dead=[Letter(*row) for row in rows("SELECT job_id, scheduled_at, fence FROM dead")],
         history=[
-            Line(*row[:3], STATES[row[3]], *row[4:])
+            Line(*row[:3], STATES[row[3]], TRIGGERS[row[4]], *row[5:])
             for row in rows(
-                "SELECT job_id, scheduled_at, attempt, state, tries, finished_at, detail FROM history ORDER BY id"
+                "SELECT job_id, scheduled_at, attempt, state, trigger, tries, finished_at, detail"
+                " FROM history ORDER BY id"
             )
         ],
         gaps=[

@@ -433,6 +433,20 @@ async def test_a_one_time_job_whose_time_passes_while_paused_is_skipped(scene: S
     assert len((await scene.tables()).history) == 1
 
 
+@pytest.mark.parametrize("way", ["delete", "move"])
+async def test_a_paused_one_time_job_that_ends_at_its_time_is_skipped_too(scene: Scene, way: str) -> None:
+    at = START_AT + 60 * SECOND_US
+    job = await scene.create(spec(once(at)), paused=True)
+    scene.go_to(at - SECOND_US)
+    if way == "delete":
+        await scene.delete(job)
+    else:
+        await scene.change(job, timing=once(at + HOUR_US))
+    scene.pass_time(5)
+    await _assert_all_covered(scene, job)
+    assert [line.state for line in (await scene.tables()).history] == [State.SKIPPED]
+
+
 async def test_a_one_time_job_resumed_before_its_time_runs(scene: Scene) -> None:
     at = START_AT + 60 * SECOND_US
     job = await scene.create(spec(once(at)))

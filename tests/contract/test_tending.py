@@ -53,6 +53,17 @@ async def test_a_job_that_had_its_last_time_leaves_its_clock(scene: Scene) -> No
     assert len(await scene.nominals(job)) == 2
 
 
+async def test_a_job_that_left_its_clock_can_be_paused_when_time_goes_back(scene: Scene) -> None:
+    job = await scene.create(spec(every(10), max_runs=5))
+    await scene.plan()
+    scene.pass_time(100)
+    await scene.tend()
+    scene.go_to(START_AT + SECOND_US)
+    changed = await scene.pause(job)
+    assert await scene.planned(job) == []
+    assert changed.effective_from < START_AT + 10 * SECOND_US
+
+
 async def test_a_completed_one_time_job_leaves_with_its_history(scene: Scene) -> None:
     job = await scene.create(spec(once(START_AT)))
     node = await scene.worker()

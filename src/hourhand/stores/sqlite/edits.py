@@ -63,6 +63,7 @@ def delete_job(tx: Tx, settings: Settings, tenant: str, job_id: int, cancel_runn
     cut = _cut(tx, settings, record)
     _drop_coming(tx, record, job, cut)
     leave(tx, record, job, cut)  # what it was still to get ends as cancelled, like all that is planned
+    _end_paused(tx, record, cut)
     ended = [UnstartedRow(*row) for row in tx.all("drop_blocked_of", (job_id,))]
     ended += [UnstartedRow(*row) for row in tx.all("drop_idle_of", (job_id,))]
     reason = {"reason": Reason.DELETED.value}
@@ -156,6 +157,8 @@ def _retime(
     until = last_time(edit.spec, edit.spec.rule, since, used_runs(versions), paused=edit.paused)
     job = _next_version(tx, old, edit, since=since, until=until)
     timing = edit.spec.timing
+    if timing != old.spec.timing:
+        _end_paused(tx, record, cut)
     if isinstance(timing, OnceTiming):
         if tx.one("run_exists", {"job_id": old.id, "scheduled_at": timing.at}):
             return job, None
@@ -235,6 +238,12 @@ def _nominals(tx: Tx, record: JobRecord, job: Job) -> list[int]:
     if rule is not None:
         newest = rule.latest(min(tx.now_at, record.until))
     return sorted(times if newest is None else {*times, newest})
+
+
+def _end_paused(tx: Tx, record: JobRecord, cut: int) -> None:
+    """The time of a paused one-time job is still the version's that ends, if it lies before the cut."""
+    if record.paused and record.once_at is not None and record.once_at <= cut:
+        _skip_as_paused(tx, record)
 
 
 def _skip_as_paused(tx: Tx, record: JobRecord) -> None:

@@ -126,9 +126,10 @@ def coming_times(tx: Tx, record: JobRecord, job: Job, after_at: int) -> list[int
     if isinstance(job.spec.timing, OnceTiming):
         return [job.spec.timing.at] if job.spec.timing.at > after_at else []
     rule = job.spec.rule
-    if record.clock_id is None or rule is None:
+    last_at = planned_to(tx, record)
+    if rule is None or record.paused or last_at == FOREVER:
         return []
-    return rule.times(after_at, planned_to(tx, record), MAX_COMPUTED)
+    return rule.times(after_at, last_at, MAX_COMPUTED)  # none for who left, unless time went back since
 
 
 def _planned_row(job: Job, time: PlannedTime, lane: int) -> tuple[Any, ...]:
