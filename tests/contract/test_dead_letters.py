@@ -58,9 +58,9 @@ async def test_letters_come_newest_first_page_by_page(scene: Scene) -> None:
 
 
 async def test_letters_are_found_by_job_cause_and_time(scene: Scene) -> None:
-    one = await dead(scene, "timeout after 31 ms")
+    one = await dead(scene, "no answer to request 12345678")
     scene.pass_time(10)
-    two = await dead(scene, "timeout after 2000 ms")
+    two = await dead(scene, "no answer to request 8765432109")
     three = await dead(scene, "refused")
 
     async def find(**query: object) -> set[int]:

@@ -3,6 +3,7 @@
 import fcntl
 import os
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import IO
 
@@ -12,6 +13,8 @@ from hourhand.stores.sqlite.engine import WRITER_CACHE_KIB, connect
 from hourhand.stores.sqlite.statements import migrations, statements
 
 APPLICATION_ID = 0x48485253
+_MAGIC = b"SQLite format 3\0"
+_HEADER_BYTES = 100
 _OLDEST_SQLITE = (3, 38, 0)
 _TEMPORARY = ("temp_step", "temp_time", "temp_candidate", "temp_done")
 
@@ -46,19 +49,43 @@ def lock(path: Path) -> IO[str]:
 def open_writer(path: Path | None, segments: int) -> sqlite3.Connection:
     """The writing connection to a file, checked and brought up to date; None opens a store in memory."""
     name = ":memory:" if path is None else str(path)
+    connection = None
     try:
-        connection = sqlite3.connect(name, isolation_level=None, check_same_thread=False)
-        _check_owner(connection, name)  # before any setting that would write to a file of something else
-        connection.close()
+        if path is not None and path.exists():
+            _look(path)
         connection = connect(name, WRITER_CACHE_KIB)
+        _check_owner(connection, name)  # again, for what was not yet in the file itself
         _migrate(connection)
         _check_meta(connection, name, segments)
         for statement in _TEMPORARY:
             connection.execute(statements()[statement])
         connection.execute(statements()["end_all_nodes"])
-    except sqlite3.Error as error:
-        raise CannotStart(f"the store {name} cannot be used: {error}") from error
+    except BaseException as error:
+        if connection is not None:
+            connection.close()
+        if isinstance(error, sqlite3.Error):
+            raise CannotStart(f"the store {name} cannot be used: {error}") from error
+        raise
     return connection
+
+
+def _look(path: Path) -> None:
+    """Check a file without any trace of it: no lock, no journal, no side files.
+
+    Of a file that is ours only the header counts: the rest may be half moved from its log to the file.
+    """
+    try:
+        with path.open("rb") as file:
+            header = file.read(_HEADER_BYTES)
+    except OSError as error:
+        raise CannotStart(f"the store {path} cannot be opened: {error.strerror}") from error
+    if header and not header.startswith(_MAGIC):
+        raise CannotStart(f"the store {path} cannot be used: it is not a database; it was not touched")
+    if int.from_bytes(header[68:72], "big") == APPLICATION_ID:
+        _check_version(int.from_bytes(header[60:64], "big"), str(path))
+    elif header:
+        with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro&immutable=1", uri=True)) as connection:
+            _check_owner(connection, str(path))
 
 
 def _check_owner(connection: sqlite3.Connection, path: str) -> None:
@@ -69,6 +96,10 @@ def _check_owner(connection: sqlite3.Connection, path: str) -> None:
         raise CannotStart(
             f"{path} is a database of something else; it was not touched. Give another file with --data"
         )
+    _check_version(version, path)
+
+
+def _check_version(version: int, path: str) -> None:
     known = len(migrations())
     if version > known:
         raise CannotStart(
