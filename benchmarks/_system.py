@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import gc
 import resource
 import sys
 import tempfile
@@ -25,11 +24,12 @@ from hourhand.core.instant import SECOND_US
 from hourhand.core.lifecycle import Event
 from hourhand.core.model import EveryTiming, JobSpec, Misfire, PythonTarget
 from hourhand.core.run import ClaimedRun, Settlement
-from hourhand.functions import Hourhand, REGISTRY
+from hourhand.functions import REGISTRY, Hourhand
 from hourhand.ids import IdSource
 from hourhand.services.jobs import NewJob
 from hourhand.telemetry import Telemetry
 from hourhand.wiring.parts import Parts, build_parts, build_targets, open_store
+from hourhand.wiring.up import quiet_collector
 
 TENANT = "default"
 hh = Hourhand()
@@ -129,9 +129,8 @@ def run(main: "asyncio._CoroutineLike[None]") -> None:
 
 
 def quiet() -> None:
-    """Let the collector ignore what exists now."""
-    gc.collect()
-    gc.freeze()
+    """Let the collector ignore what exists now, as `hourhand up` does once it runs."""
+    quiet_collector()
 
 
 def memory_mb() -> float:

@@ -33,6 +33,10 @@ from hourhand.wiring.server import Server, address_of, bind
 # The store's writer thread waits for the interpreter after each statement; a busy loop must not keep
 # it waiting for the default 5 ms.
 _SWITCH_INTERVAL_S = 0.001
+# A herd in hand is hundreds of thousands of objects without a cycle; with the default of 700 new objects
+# the collector walks them again and again just when all are to be started.
+_COLLECT_AFTER = (10_000, 20, 50)
+_LAST_TASKS_S = 1.0  # what is left of the loop's tasks may end, once everything is committed
 
 
 def run_up(settings: Settings, options: UpOptions) -> int:
@@ -40,8 +44,30 @@ def run_up(settings: Settings, options: UpOptions) -> int:
     configure_logging(settings.telemetry.log)
     functions = load_modules(settings.worker.import_modules)
     sys.setswitchinterval(_SWITCH_INTERVAL_S)
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+    runner = asyncio.Runner(loop_factory=uvloop.new_event_loop)
+    try:
         return runner.run(_Up(settings, options, functions).run())
+    finally:
+        _close(runner)
+
+
+def _close(runner: asyncio.Runner) -> None:
+    """Close the loop; a function that ignores its cancellation must not hold that up for ever."""
+    loop = runner.get_loop()
+    left = asyncio.all_tasks(loop)
+    for task in left:
+        task.cancel()
+    if left:
+        loop.run_until_complete(asyncio.wait(left, timeout=_LAST_TASKS_S))
+    if not asyncio.all_tasks(loop):
+        runner.close()
+
+
+def quiet_collector() -> None:
+    """Let the collector ignore what exists now, since it stays, and look at the rest less often."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(*_COLLECT_AFTER)
 
 
 class _Up:
@@ -80,8 +106,7 @@ class _Up:
         serving = asyncio.create_task(server.serve(sockets=[listener]))
         ticking = asyncio.create_task(_tick(feed, clock))
         await _show_banner(feed, parts, settings, address, demo)
-        gc.collect()
-        gc.freeze()  # what exists now stays; the collector need not look at it again
+        quiet_collector()
         await asyncio.wait(
             [serving, asyncio.create_task(self._stop.wait())], return_when=asyncio.FIRST_COMPLETED
         )
