@@ -74,12 +74,25 @@ async def test_a_run_that_loses_every_worker_becomes_a_dead_letter(world: World)
     for _ in range(3):
         await lose_a_worker(world)
         await world.sweep()
+        world.go_to(world.now + 4 * SECOND_US)  # the last chance comes apart from the others'
     assert await world.is_dead(job, START_AT)
     assert (await world.view(job, START_AT)).tries == 3
     await world.plan()
     hand = await world.worker()
     await hand.work()
     assert world.target.called(neighbour)
+
+
+async def test_last_chances_come_one_by_one_so_that_only_the_culprit_uses_them_up(world: World) -> None:
+    jobs = await world.create_all([spec(once(START_AT), retry=Retry(max=1)) for _ in range(4)])
+    await lose_a_worker(world)
+    await world.sweep()
+    due = sorted([(await world.view(job, START_AT)).due_at for job in jobs])
+    assert due == [world.now + number * 3 * SECOND_US for number in (1, 2, 3, 4)]
+    world.go_to(due[0])
+    hand = await world.worker()
+    await hand.claim()
+    assert hand.in_hand == 1  # the next is not taken ahead, or it would go down with this one
 
 
 async def test_at_most_once_runs_of_a_lost_worker_become_dead_letters(world: World) -> None:

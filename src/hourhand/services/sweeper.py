@@ -16,6 +16,8 @@ from hourhand.telemetry import Telemetry
 PAGE = 500
 SLACK_US = 10 * SECOND_US  # a live worker ends its attempts at the deadline by itself
 _PERIOD_US = SECOND_US
+_APART_US = 3 * SECOND_US  # between last chances: more than the usual lead, so that each is alone in a hand
+_LONGEST_APART_US = 60 * SECOND_US  # for as many as there are
 _PURGE_PERIOD_US = 60 * SECOND_US
 _encode = msgspec.json.Encoder().encode
 
@@ -52,9 +54,15 @@ class Sweeper:
     async def rescue(self, now_at: int) -> bool:
         """Take runs from lost workers and from attempts long past their deadline; True while there are more."""
         strays = await self._store.stray_runs(SLACK_US, PAGE)
+        apart_us = min(_APART_US, _LONGEST_APART_US // max(1, len(strays)))
+        alone_at = now_at
         by_worker: dict[str, list[Settlement]] = {}
-        for stray in strays:
-            by_worker.setdefault(stray.worker, []).append(_settlement(stray, now_at))
+        for stray in sorted(strays, key=lambda stray: stray.due_at):
+            settlement = _settlement(stray, now_at)
+            if _is_last_chance(stray, settlement):
+                alone_at += apart_us
+                settlement = msgspec.structs.replace(settlement, due_at=alone_at)
+            by_worker.setdefault(stray.worker, []).append(settlement)
         for worker, settlements in by_worker.items():
             await self._store.settle(worker, settlements)
         return len(strays) >= PAGE
@@ -74,6 +82,20 @@ def _settlement(stray: StrayRun, now_at: int) -> Settlement:
         due_at=due_at,
         finished_at=now_at,
         detail=_encode(detail).decode(),
+    )
+
+
+def _is_last_chance(stray: StrayRun, settlement: Settlement) -> bool:
+    """Whether one more lost worker would end the run.
+
+    One of those that go down together may be what kills the worker each time. Started again together,
+    the others would use up their tries with it; one by one, only the culprit does.
+    """
+    return (
+        stray.worker_lost
+        and settlement.event is Event.RETRY
+        and stray.spec is not None
+        and settlement.tries >= stray.spec.retry.max
     )
 
 
