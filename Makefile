@@ -44,9 +44,8 @@ chaos: .venv/dev.stamp ## Minutes of kills and faults against the real command
 soak: .venv/dev.stamp ## Long load on a real store
 	@exec $(BIN)/python -m pytest -m soak $(ARGS)
 
-docs: .venv/base.stamp ## Write docs/states.md again from the transition table
-	@mkdir -p docs
-	@$(BIN)/python -m hourhand.core.lifecycle > docs/states.md.new && mv docs/states.md.new docs/states.md
+docs: .venv/base.stamp ## Write again what documents say of states, settings, routes, metrics and limits
+	@$(BIN)/python tools/docs.py
 
 lock: .venv/dev.stamp ## Pin the newest versions again, with hashes
 	@test -x "$(UV)" || command -v "$(UV)" >/dev/null || $(INSTALL) uv

@@ -1,0 +1,210 @@
+"""Writes those parts of the documents that the code knows best: settings, routes, metrics, limits, states.
+
+A document has them between `<!-- generated: NAME -->` and `<!-- end -->`. `make docs` writes them again, and
+a test fails where one is not what the code says.
+"""
+
+import re
+from collections.abc import Callable, Iterable
+from importlib import import_module
+from pathlib import Path
+from typing import NamedTuple
+
+from fastapi.routing import APIRoute
+
+from hourhand.config.settings import keys
+from hourhand.core.instant import format_duration
+from hourhand.core.lifecycle import as_markdown
+from hourhand.ports.store import Backlog
+from hourhand.telemetry import Telemetry
+from hourhand.web.observing import HttpMetrics
+from hourhand.web.routes import API, PREFIX, PROCESS
+
+ROOT = Path(__file__).resolve().parents[1]
+STATES = ROOT / "docs" / "states.md"
+
+_BLOCK = re.compile(r"(<!-- generated: ([a-z]+) -->\n).*?(<!-- end -->)", re.DOTALL)
+
+
+class Limit(NamedTuple):
+    """A bound in the code: what it bounds, and where its number stands."""
+
+    words: str
+    module: str  # below hourhand
+    constant: str
+    unit: str = ""
+
+
+LIMITS = (
+    Limit("characters of a cron expression", "core.schedule.expression", "MAX_LENGTH"),
+    Limit("a DST gap that is made up for, at most", "core.schedule.windows", "LONGEST_GAP_S", "s"),
+    Limit("how far a next time is searched", "core.schedule.cron", "CYCLE_S", "s"),
+    Limit("nominal times of a clock that one step plans", "core.plan", "MAX_TIMES_PER_STEP"),
+    Limit("late times within the grace that are all run", "core.plan", "MAX_GRACE_TIMES"),
+    Limit("runs that `catch_up` may make up for", "core.specification", "MAX_CATCH_UP"),
+    Limit("misfire grace", "core.specification", "MAX_GRACE_US", "us"),
+    Limit("jitter", "core.specification", "MAX_JITTER_US", "us"),
+    Limit("timeout of an attempt, and a retry's pause", "core.specification", "MAX_TIMEOUT_US", "us"),
+    Limit("retries", "core.specification", "MAX_RETRIES"),
+    Limit("`max_runs`", "core.specification", "MAX_RUNS"),
+    Limit("characters of a name, pool or tag", "core.specification", "MAX_NAME"),
+    Limit("characters of a key", "core.specification", "MAX_KEY"),
+    Limit("tags of a job", "core.specification", "MAX_TAGS"),
+    Limit("concurrency of a job, where it has a limit", "core.model", "MAX_CONCURRENCY"),
+    Limit("runs of a job that wait for its slots, of each kind", "core.model", "MAX_QUEUED"),
+    Limit("payload, unless `limits.payload` says otherwise", "core.model", "MAX_PAYLOAD_BYTES", "B"),
+    Limit("headers of a job", "core.headers", "MAX_HEADERS"),
+    Limit("bytes of all its headers", "core.headers", "MAX_HEADER_BYTES", "B"),
+    Limit("characters of a target's URL", "core.url", "MAX_URL"),
+    Limit("levels of nesting in JSON", "web.json_text", "MAX_DEPTH"),
+    Limit("body beside the payload", "web.guards", "DOCUMENT_SLACK_BYTES", "B"),
+    Limit("body of a bulk import as a list", "web.guards", "LIST_BYTES", "B"),
+    Limit("body of a bulk import as lines", "web.guards", "BULK_BYTES", "B"),
+    Limit("documents of a bulk import as a list, and per commit", "services.jobs", "MAX_BULK"),
+    Limit("lines of a bulk import", "web.routes.bulk", "MAX_LINES"),
+    Limit("dead letters that one request changes", "services.runs", "MAX_AT_ONCE"),
+    Limit("rows that one page of a list looks at", "stores.sqlite.reading", "_SCAN"),
+    Limit("rows counted for a size in `/metrics`", "stores.sqlite.reading", "_COUNT_BOUND"),
+    Limit("planned times of one job that an edit computes", "stores.sqlite.membership", "MAX_COMPUTED"),
+    Limit("operations that share one commit", "stores.sqlite.engine", "MAX_GROUP"),
+    Limit("operations that wait for the writer", "stores.sqlite.engine", "_MAX_WAITING"),
+    Limit("reading threads", "stores.sqlite.engine", "_READERS"),
+    Limit("page cache of the writer", "stores.sqlite.engine", "WRITER_CACHE_KIB", "KiB"),
+    Limit("pages of log before they move to the file", "stores.sqlite.engine", "_CHECKPOINT_PAGES"),
+    Limit("clocks of one planning step, at least", "services.planner", "_FEWEST_CLOCKS"),
+    Limit("clocks of one planning step, at most", "services.planner", "_MOST_CLOCKS"),
+    Limit("runs of one claim", "services.worker", "_MOST_PER_CLAIM"),
+    Limit("outcomes of one commit", "services.worker", "_MOST_PER_SETTLE"),
+    Limit("time between heartbeats", "services.worker", "HEARTBEAT_US", "us"),
+    Limit("lease of a node", "leases.native", "LEASE_US", "us"),
+    Limit("patience with an attempt that ignores its cancellation", "services.worker", "ABANDON_US", "us"),
+    Limit("rows of one repair of each kind", "services.sweeper", "PAGE"),
+    Limit(
+        "how long past its deadline a live worker's run is left alone", "services.sweeper", "SLACK_US", "us"
+    ),
+    Limit("longest sleep of a duty", "services.loop", "MAX_SLEEP_US", "us"),
+    Limit("threads for functions that are not async", "wiring.parts", "_THREADS"),
+    Limit("calls under way to HTTP targets", "targets.http", "HttpSettings.connections"),
+    Limit("of them to one host and port", "targets.http", "HttpSettings.connections_per_origin"),
+    Limit("name lookups at once", "targets.http", "_LOOKUPS"),
+    Limit("time to connect to an HTTP target, at most", "targets.http_answer", "_CONNECT_MAX_US", "us"),
+    Limit("kept of an HTTP answer", "targets.http_answer", "KEPT_BYTES", "B"),
+    Limit("kept of a function's value", "targets.python_outcome", "KEPT_BYTES", "B"),
+    Limit("bytes of a signing secret, at least", "core.signature", "MIN_SECRET_BYTES", "B"),
+    Limit("age of a signature that a receiver takes", "core.signature", "TOLERANCE_US", "us"),
+    Limit("lines a second that `up` prints", "cli.feed", "LINES_PER_SECOND"),
+    Limit("times that `hourhand next` prints", "cli.schedules", "MOST_TIMES"),
+    Limit("times that a preview shows", "web.routes.schedules", "MAX_TIMES"),
+)
+
+
+def settings() -> str:
+    """Every setting, as `hourhand check` knows it."""
+    rows = [
+        (
+            f"`{key.path}`",
+            f"`{key.kind.show(key.default)}`" if key.kind.show(key.default) else "empty",
+            key.kind.allowed,
+            key.help,
+        )
+        for key in keys()
+    ]
+    return _table(("key", "default", "allowed", "what it is"), rows)
+
+
+def routes() -> str:
+    """Every route of the API that its description has."""
+    rows = []
+    for prefix, router in ((PREFIX, API), ("", PROCESS)):
+        for route in router.routes:
+            if isinstance(route, APIRoute) and route.include_in_schema:
+                path = route.path.replace(":path", "")
+                rows += [(f"`{method} {prefix}{path}`", route.summary or "") for method in route.methods]
+    return _table(("route", "what it does"), rows)
+
+
+def metrics() -> str:
+    """The families of our own in `/metrics`."""
+    telemetry = Telemetry()
+    telemetry.backlog(Backlog(jobs=0, planned=0, running=0, blocked=0, dead=0, oldest_due_at=None))
+    HttpMetrics(telemetry.registry)
+    rows = []
+    for family in telemetry.registry.collect():
+        if family.name.startswith("hourhand_"):
+            name = f"{family.name}_total" if family.type == "counter" else family.name
+            rows.append((f"`{name}`", family.type, family.documentation))
+    return _table(("metric", "type", "what it tells"), rows)
+
+
+def limits() -> str:
+    """Every bound with its number as it is now."""
+    rows = []
+    for limit in LIMITS:
+        file = limit.module.replace(".", "/") + ".py"
+        rows.append((limit.words, _amount(_value(limit), limit.unit), f"`{limit.constant}`", f"`{file}`"))
+    return _table(("what", "bound", "constant", "file"), rows)
+
+
+BLOCKS: dict[str, Callable[[], str]] = {
+    "settings": settings,
+    "routes": routes,
+    "metrics": metrics,
+    "limits": limits,
+}
+
+
+def documents() -> list[Path]:
+    """Every document of the project."""
+    return sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "benchmarks").glob("*.md")])
+
+
+def filled(text: str) -> str:
+    """A document with its generated parts as the code has them now."""
+    return _BLOCK.sub(lambda found: f"{found[1]}{BLOCKS[found[2]]()}{found[3]}", text)
+
+
+def main() -> None:
+    """Write everything again."""
+    STATES.write_text(as_markdown(), "utf-8")
+    for document in documents():
+        text = document.read_text("utf-8")
+        if filled(text) != text:
+            document.write_text(filled(text), "utf-8")
+
+
+def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
+    lines = [head, ("---",) * len(head), *rows]
+    return "".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |\n" for line in lines)
+
+
+def _value(limit: Limit) -> int:
+    """A constant of a module, or the default of a record's field."""
+    home: object = import_module(f"hourhand.{limit.module}")
+    record, dot, name = limit.constant.rpartition(".")
+    value = getattr(getattr(home, record)() if dot else home, name)
+    assert isinstance(value, int)
+    return value
+
+
+def _amount(value: int, unit: str) -> str:
+    match unit:
+        case "us":
+            return format_duration(value)
+        case "s" if value > 366 * 86_400:
+            return f"{round(value / 31_556_952):,} years"
+        case "s":
+            return format_duration(value * 1_000_000)
+        case "B":
+            return next(
+                f"{value // size:,} {name}"
+                for name, size in (("MiB", 1 << 20), ("KiB", 1 << 10), ("B", 1))
+                if value % size == 0
+            )
+        case "KiB":
+            return _amount(value * 1024, "B")
+        case _:
+            return f"{value:,}"
+
+
+if __name__ == "__main__":
+    main()
