@@ -132,7 +132,8 @@ def _duration_faults(pointer: str, value: int, low: int, high: int) -> list[Faul
     if low <= value <= high:
         return []
     expected = f"a duration from {format_duration(low)} to {format_duration(high)}"
-    return [Fault(pointer=pointer, expected=expected, got=format_duration(value))]
+    got = format_duration(value) if value >= 0 else f"{value:,} microseconds"
+    return [Fault(pointer=pointer, expected=expected, got=got)]
 
 
 def _range_fault(pointer: str, low: int, high: int, value: int) -> Fault:
