@@ -1,5 +1,6 @@
 """Opens the store's file: one process at a time, ours, and of a version that this code knows."""
 
+import contextlib
 import fcntl
 import os
 import sqlite3
@@ -40,9 +41,14 @@ def lock(path: Path) -> IO[str]:
         raise CannotStart(
             f"another hourhand{by} already runs on {path}; stop it, or give this one its own file with --data"
         ) from error
-    holder.truncate(0)
-    holder.write(f"{os.getpid()}\n")
-    holder.flush()
+    try:
+        holder.truncate(0)
+        holder.write(f"{os.getpid()}\n")
+        holder.flush()
+    except OSError as error:
+        with contextlib.suppress(OSError):  # it tries to write once more
+            holder.close()
+        raise CannotStart(f"the store {path} cannot be written: {error.strerror}") from error
     return holder
 
 

@@ -1,5 +1,6 @@
 """The SQLite store: the port's verbs, each handed to the engine as one operation."""
 
+import os
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import IO
@@ -44,7 +45,7 @@ class SqliteStore:
         keep_us: int = 30 * DAY_US,
     ) -> "SqliteStore":
         """Open a file for this process alone, with a writer thread; CannotStart says why it cannot be."""
-        path = path.absolute()
+        path = Path(os.path.realpath(path))  # one lock per file, by whatever name it is called
         hints = _Hints()
         holder = file.lock(path)
         try:
