@@ -193,6 +193,12 @@ def history(call: Call, job: JobName, limit: Limit = 20, cursor: Cursor = None) 
     columns = run_columns(zone_of(found, call.tz))
     empty = f"no runs yet; run it now: hourhand jobs run {found['job_id']} --wait"
     call.out.page(page, ident="run_id", columns=columns, empty=empty)
+    for gap in call.client.jobs.missed(found)["data"] if cursor is None else ():
+        zone = zone_of(found, call.tz)
+        since, until = in_zone(gap["from"], zone), in_zone(gap["to"], zone)
+        call.out.note(
+            f"missed {gap['missed']} from {since} to {until}; {gap['policy']} ran {gap['ran']} of them"
+        )
 
 
 def versions(call: Call, job: JobName) -> None:

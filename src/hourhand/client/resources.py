@@ -183,6 +183,11 @@ class Jobs(_Endpoints[D]):
         return self._ask("GET", _job_path(job, "/next"), query={"n": n})
 
     @endpoint
+    def missed(self, job: Job) -> Flow[Document]:
+        """What it missed while nothing planned."""
+        return self._ask("GET", _job_path(job, "/missed"))
+
+    @endpoint
     def versions(self, job: Job) -> Flow[Document]:
         """What it was, from when to when."""
         return self._ask("GET", _job_path(job, "/versions"))

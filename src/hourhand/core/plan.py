@@ -5,6 +5,7 @@ the horizon; when the clock is behind, each group of members with the same misfi
 policy says, and the rest is recorded as one gap of the clock.
 """
 
+from collections.abc import Sequence
 from enum import StrEnum
 
 import msgspec
@@ -52,6 +53,17 @@ class Gap(msgspec.Struct, frozen=True, kw_only=True):
     limit: int
     missed: int
     ran: int
+
+
+class MissedTimes(msgspec.Struct, frozen=True, kw_only=True):
+    """A clock's gap as one of its members met it."""
+
+    version: int
+    from_at: int
+    to_at: int
+    missed: int
+    ran: int
+    policy: MisfirePolicy
 
 
 class ClockPlan(msgspec.Struct, frozen=True, kw_only=True):
@@ -170,6 +182,33 @@ def used_runs(versions: list[Version]) -> int:
 def first_since(spec: JobSpec, from_at: int) -> int:
     """The instant after which a version's nominal times lie: its beginning, or just before `starts_at`."""
     return from_at if spec.starts_at is None else max(from_at, spec.starts_at - 1)
+
+
+def missed_times(version: Version, gaps: Sequence[Gap]) -> list[MissedTimes]:
+    """What a version of a job missed of the gaps of its clock: those of its policy, within its time."""
+    rule = version.spec.rule
+    if rule is None or version.paused or version.deleted:
+        return []
+    misfire = version.spec.misfire
+    since = first_since(version.spec, version.from_at)
+    last_at = min(version.until, FOREVER if version.to_at is None else version.to_at)
+    found = []
+    for gap in gaps:
+        if (gap.policy, gap.grace_us, gap.limit) != (misfire.policy, misfire.grace_us, misfire.limit):
+            continue
+        missed = rule.count(max(gap.from_at - 1, since), min(gap.to_at, last_at))
+        if missed > 0:
+            found.append(
+                MissedTimes(
+                    version=version.version,
+                    from_at=max(gap.from_at, since + 1),
+                    to_at=min(gap.to_at, last_at),
+                    missed=missed,
+                    ran=min(gap.ran, missed),
+                    policy=gap.policy,
+                )
+            )
+    return found
 
 
 def expected_times(versions: list[Version], after_at: int, until_at: int, limit: int) -> list[int]:

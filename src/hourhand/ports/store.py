@@ -23,7 +23,7 @@ import msgspec
 
 from hourhand.core.identity import RunKey
 from hourhand.core.model import Job, JobSpec, JobState, Version
-from hourhand.core.plan import ClockPlan, MisfireGroup
+from hourhand.core.plan import ClockPlan, MisfireGroup, MissedTimes
 from hourhand.core.run import ClaimedRun, DeadLetter, RunView, Settlement
 
 
@@ -275,6 +275,10 @@ class Store(Protocol):
 
     async def versions(self, tenant: str, job_id: int) -> list[Version]:
         """All versions of a job, oldest first."""
+        ...
+
+    async def missed(self, tenant: str, job_id: int) -> list[MissedTimes]:
+        """What a job missed while nobody planned, newest first, as long as history is kept."""
         ...
 
     async def tend_jobs(self, limit: int) -> int | None:

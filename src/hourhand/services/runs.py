@@ -12,7 +12,7 @@ from hourhand.core.identity import RunKey, format_run_id
 from hourhand.core.instant import MINUTE_US, SECOND_US
 from hourhand.core.lifecycle import State
 from hourhand.core.model import FOREVER, Job, OnceTiming
-from hourhand.core.plan import expected_times
+from hourhand.core.plan import MissedTimes, expected_times
 from hourhand.core.run import DeadLetter, RunView
 from hourhand.errors import Invalid, NotFound
 from hourhand.ports.store import DeadGroup, DeadPage, DeadQuery, RunPage, RunQuery, Store
@@ -44,6 +44,10 @@ class Runs:
         """A job's runs, newest first, the coming and running ones included."""
         nominals = await self._planned_nominals(job)
         return await self._store.job_runs(job.tenant, job.id, nominals, before_at, limit)
+
+    async def missed(self, job: Job) -> list[MissedTimes]:
+        """What a job missed while nobody planned: no runs of their own, since nobody wrote them."""
+        return await self._store.missed(job.tenant, job.id)
 
     async def status(self, job: Job, next_at: int | None) -> Status:
         """The newest run that is due and neither skipped nor cancelled speaks for the job."""

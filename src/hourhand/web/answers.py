@@ -10,6 +10,7 @@ from hourhand.core.identity import format_job_id
 from hourhand.core.instant import SECOND_US, format_instant
 from hourhand.core.lifecycle import FINAL
 from hourhand.core.model import Job, Version
+from hourhand.core.plan import MissedTimes
 from hourhand.core.run import AttemptRow, DeadLetter, RunView
 from hourhand.core.schedule import Occurrence
 from hourhand.ports.store import DeadGroup, NodeInfo
@@ -141,6 +142,21 @@ def version_answers(versions: Sequence[Version]) -> list[dict[str, Any]]:
             "job": spec_document(one.spec),
         }
         for one in versions
+    ]
+
+
+def missed_answers(missed: Sequence[MissedTimes]) -> list[dict[str, Any]]:
+    """What a job missed while nobody planned."""
+    return [
+        {
+            "version": one.version,
+            "from": format_instant(one.from_at),
+            "to": format_instant(one.to_at),
+            "missed": one.missed,
+            "ran": one.ran,
+            "policy": one.policy,
+        }
+        for one in missed
     ]
 
 

@@ -235,6 +235,27 @@ class VersionList(BaseModel):
     data: list[VersionAnswer] = _is("The versions.", [])
 
 
+class MissedAnswer(BaseModel):
+    """Times that passed while nobody planned, and what the misfire policy made of them."""
+
+    model_config = ConfigDict(**_CONFIG, populate_by_name=True)
+
+    version: int = _is("The version in force.", 1)
+    from_: str = Field(alias="from", description="The first of them at the earliest.", examples=[_TIME])
+    to: str = _is("The last of them at the latest.", _TIME)
+    missed: int = _is("How many times.", 12)
+    ran: int = _is("How many of them ran late; they are in the history.", 1)
+    policy: str = _is("The misfire policy that decided.", "run_once")
+
+
+class MissedList(BaseModel):
+    """What a job missed, newest first."""
+
+    model_config = _CONFIG
+
+    data: list[MissedAnswer] = _is("The gaps.", [])
+
+
 class BulkResult(BaseModel):
     """What became of one document."""
 

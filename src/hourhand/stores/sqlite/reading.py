@@ -6,10 +6,11 @@ from typing import Any
 
 import msgspec
 
-from hourhand.core.identity import RunKey
+from hourhand.core.identity import RunKey, segment_of
 from hourhand.core.instant import SECOND_US
 from hourhand.core.lifecycle import FINAL, Phase, State, shown_state
-from hourhand.core.model import FOREVER, Job, JobState, Version
+from hourhand.core.model import FOREVER, Job, JobState, MisfirePolicy, Version
+from hourhand.core.plan import Gap, MissedTimes, missed_times
 from hourhand.core.run import TRIGGERS, AttemptRow, RunView
 from hourhand.ports.store import Backlog, JobPage, JobQuery, RunPage, RunQuery
 from hourhand.stores.sqlite.engine import Tx
@@ -27,6 +28,7 @@ from hourhand.stores.sqlite.rows import (
 _NEWEST_ID = (1 << 63) - 1
 _SCAN = 5_000  # rows that one page may look at before it answers with less
 _DISORDER_US = 10 * SECOND_US  # outcomes are committed this much later than they finished, hardly more
+_MAX_GAPS = 100
 _COUNT_BOUND = 1_000_000
 
 
@@ -70,6 +72,17 @@ def versions(tx: Tx, tenant: str, job_id: int) -> list[Version]:
     if record is None and tx.one("version_tenant", (job_id,)) != (tenant,):
         return []
     return versions_of(tx, job_id, record)
+
+
+def missed(tx: Tx, segments: int, tenant: str, job_id: int) -> list[MissedTimes]:
+    """What a job missed, by the gaps of the clocks that its versions had."""
+    found: list[MissedTimes] = []
+    for version in reversed(versions(tx, tenant, job_id)):
+        rule = version.spec.rule
+        if rule is not None:
+            rows = tx.all("gaps_of", (rule.key, segment_of(job_id, segments), _MAX_GAPS))
+            found += missed_times(version, [_gap(row) for row in rows])
+    return found
 
 
 def job_runs(
@@ -277,6 +290,18 @@ def _finished_runs(tx: Tx, tenant: str, query: RunQuery) -> RunPage:
             if len(views) == query.limit:
                 return RunPage(runs=tuple(views), next_before=row_id)
     return RunPage(runs=tuple(views), next_before=rows[-1][0] if len(rows) == _SCAN else None)
+
+
+def _gap(row: Sequence[Any]) -> Gap:
+    return Gap(
+        from_at=row[0],
+        to_at=row[1],
+        policy=MisfirePolicy(row[2]),
+        grace_us=row[3],
+        limit=row[4],
+        missed=row[5],
+        ran=row[6],
+    )
 
 
 def _first_id_after(tx: Tx, at: int) -> int:

@@ -9,7 +9,7 @@ from hourhand.clock import Clock as TimeSource
 from hourhand.core.identity import SEGMENTS, RunKey
 from hourhand.core.instant import DAY_US, SECOND_US
 from hourhand.core.model import Job, Version
-from hourhand.core.plan import ClockPlan
+from hourhand.core.plan import ClockPlan, MissedTimes
 from hourhand.core.run import RunView, Settlement
 from hourhand.ports import store as port
 from hourhand.stores.sqlite import claims, clocks, edits, file, jobs, letters, reading, repair, settling
@@ -115,6 +115,10 @@ class SqliteStore:
 
     async def versions(self, tenant: str, job_id: int) -> list[Version]:
         return await self._engine.read(lambda tx: reading.versions(tx, tenant, job_id))
+
+    async def missed(self, tenant: str, job_id: int) -> list[MissedTimes]:
+        segments = self._settings.segments
+        return await self._engine.read(lambda tx: reading.missed(tx, segments, tenant, job_id))
 
     async def tend_jobs(self, limit: int) -> int | None:
         return await self._engine.write(lambda tx: edits.tend_jobs(tx, self._settings, limit))

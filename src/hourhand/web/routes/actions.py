@@ -12,6 +12,7 @@ from hourhand.core.schedule import Occurrence, preview
 from hourhand.web.answers import (
     in_words,
     json_answer,
+    missed_answers,
     run_answer,
     status_answer,
     time_answers,
@@ -34,7 +35,7 @@ from hourhand.web.requests import (
 )
 from hourhand.web.routes.jobs import JobIdText, changed_answer
 from hourhand.web.schema import PauseDocument
-from hourhand.web.shapes import JobAnswer, NextTimes, RunList, Started, StatusAnswer, VersionList
+from hourhand.web.shapes import JobAnswer, MissedList, NextTimes, RunList, Started, StatusAnswer, VersionList
 
 router = APIRouter(tags=["jobs"], route_class=StrictRoute)
 
@@ -165,6 +166,19 @@ async def job_versions(request: Request, job_id: JobIdText) -> Response:
     """Oldest first; the last is in force."""
     web, tenant = caller_of(request)
     return json_answer({"data": version_answers(await web.jobs.versions(tenant, job_id_in(job_id)))})
+
+
+@router.get(
+    "/jobs/{job_id}/missed",
+    summary="What a job missed while nothing planned",
+    response_model=MissedList,
+    responses=problems(404),
+)
+async def job_missed(request: Request, job_id: JobIdText) -> Response:
+    """Newest first: how many times passed in an outage, and how many of them its misfire policy still ran."""
+    web, tenant = caller_of(request)
+    job = await web.jobs.get(tenant, job_id_in(job_id))
+    return json_answer({"data": missed_answers(await web.runs.missed(job))})
 
 
 def _coming(web: WebContext, job: Job, count: int) -> list[Occurrence]:

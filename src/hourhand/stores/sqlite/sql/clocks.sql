@@ -55,6 +55,11 @@ UPDATE clocks SET next_at = NULL
 WHERE id IN (SELECT clock_id FROM temp.plan_step)
     AND NOT EXISTS (SELECT 1 FROM members WHERE members.clock_id = clocks.id);
 
+-- gaps_of: what the clock of a rule in a segment missed
+SELECT g.from_at, g.to_at, g.policy, g.grace_us, g.catch_up, g.missed, g.ran
+FROM clocks AS c JOIN clock_gaps AS g ON g.clock_id = c.id
+WHERE c.rule = ? AND c.segment = ? ORDER BY g.from_at DESC LIMIT ?;
+
 -- add_gap: what a clock's members missed
 INSERT INTO clock_gaps (clock_id, from_at, to_at, policy, grace_us, catch_up, missed, ran, decided_at)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
