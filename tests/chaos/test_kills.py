@@ -1,0 +1,158 @@
+"""kill -9 again and again under load: no time lost, no effect doubled, nothing early, no phantoms.
+
+The short one is part of every test run; the long one (`make chaos`) takes CHAOS_MINUTES (10). Both print
+their seed; CHAOS_SEED repeats it. Phases: load and faults, heal, quiet, final read, verdict, tables.
+"""
+
+import os
+import random
+import signal
+import threading
+from pathlib import Path
+
+import pytest
+
+from tests.chaos import tables
+from tests.chaos.api import now
+from tests.chaos.calls import SECOND_US, instant
+from tests.chaos.checker import Evidence, Verdict, check
+from tests.chaos.ledger import Every, Once, Seconds
+from tests.chaos.load import KINDS, Load
+from tests.chaos.process import SinkProcess, Up, wait_for
+
+WINDOW_US = 40 * SECOND_US  # restarts, repeated losses and retries on a busy machine; the grace is 60 s
+CALM_US = 5 * SECOND_US
+
+
+class Storm:
+    """Lives of one command that end in a random way at a random moment, with a user who notices."""
+
+    def __init__(self, seed: int, up: Up, sink: SinkProcess) -> None:
+        self._rng = random.Random(seed)
+        self._up = up
+        self._sink = sink
+        self._history: dict[int, tuple[object, ...]] = {}
+        self.load = Load(random.Random(seed + 1), up.api, sink)
+        self.disturbed: list[tuple[int, int]] = []
+        self.kills = 0
+        self._asking = threading.Event()  # a request is on its way
+
+    def begin(self) -> None:
+        """A first life that nobody disturbs, in which each kind of job gets each kind of schedule."""
+        self._up.start()
+        rules = (Every(SECOND_US), Every(2 * SECOND_US), Seconds(frozenset(range(60))))
+        for index, kind in enumerate(KINDS):
+            self.load.create(kind, rules[index % 3])
+            self.load.create(kind, Every(3 * SECOND_US) if index % 2 else Once(now() + index * SECOND_US))
+        self.load.settle_all()
+
+    def strike(self) -> None:
+        """Use the command until it dies, then start it again."""
+        assert self._up.process is not None
+        deadly = threading.Thread(target=self._end_life, args=(self._rng.random(), self._rng.random()))
+        begun_at = now()
+        deadly.start()
+        while self._up.ended() is None:
+            self._asking.set()
+            self.load.act()
+            self._asking.clear()
+            self._pause(self._rng.uniform(0, 0.06))
+        deadly.join()
+        self._up.process = None
+        self.kills += 1
+        self._look_at_history()
+        if self._rng.random() < 0.25:  # and once more while it starts
+            self._up.spawn()
+            self._pause(self._rng.uniform(0.1, 1.5))
+            self._up.kill()
+            self.kills += 1
+        self._up.start()
+        self.disturbed.append((begun_at, now()))
+
+    def _end_life(self, choice: float, moment: float) -> None:
+        process = self._up.process
+        assert process is not None
+        never = threading.Event()
+        never.wait(1 + 2 * moment)
+        if choice < 0.15:  # told to drain, and not given the time
+            process.send_signal(signal.SIGTERM)
+            never.wait(moment / 2)
+        elif choice < 0.3:  # held for a while first
+            process.send_signal(signal.SIGSTOP)
+            never.wait(moment * 2)
+            if choice < 0.25:
+                process.send_signal(signal.SIGCONT)
+                never.wait(moment / 4)
+        elif choice < 0.7:  # in the middle of a request
+            self._asking.wait(1)
+            never.wait(moment / 100)
+        process.kill()
+        process.wait()
+
+    def _pause(self, seconds: float) -> None:
+        threading.Event().wait(seconds)
+
+    def _look_at_history(self) -> None:
+        after = tables.history(self._up.data)
+        assert not tables.rewritten(self._history, after)
+        self._history = after
+
+    def finish(self) -> tuple[Verdict, list[str]]:
+        """Heal, be quiet, read everything once more, stop, and judge."""
+        healed_at = now()
+        self.load.settle_all()
+        quiet_at = now() + CALM_US + 4 * SECOND_US
+        wait_for("quiet", lambda: now() > quiet_at, within_s=60)
+        final_at = now() - 3 * SECOND_US
+        shown = {}
+        for life in self.load.jobs:
+            if not life.deleted:
+                for row in self._up.api.history(life.job):
+                    nominal_at = instant(row["scheduled_at"])
+                    shown[life.job, nominal_at] = f"{row['status']} {row['reason'] or ''}".strip()
+        assert self._up.stop() == 0
+        self._look_at_history()
+        kept = tables.endings(self._up.data)
+        gone = {life.job for life in self.load.jobs if life.deleted}
+        calls = self._sink.log.calls()
+        verdict = check(
+            Evidence(
+                jobs=self.load.jobs,
+                calls=calls,
+                endings={**shown, **{key: end for key, end in kept.items() if key[0] in gone}},
+                disturbed=self.disturbed,
+                healed_at=healed_at,
+                final_at=final_at,
+                window_us=WINDOW_US,
+                calm_us=CALM_US,
+            )
+        )
+        return verdict, tables.problems(self._up.data, {call.key for call in calls})
+
+
+def run_storm(up: Up, sink: SinkProcess, *, kills: int = 0, minutes: float = 0) -> None:
+    seed = int(os.environ.get("CHAOS_SEED") or random.SystemRandom().randrange(1 << 32))
+    print(f"CHAOS_SEED={seed}")
+    storm = Storm(seed, up, sink)
+    end_at = now() + round(minutes * 60 * SECOND_US)
+    storm.begin()
+    while storm.kills < kills or now() < end_at:
+        storm.strike()
+    verdict, in_tables = storm.finish()
+    print(
+        f"{storm.kills} kills, {len(storm.load.jobs)} jobs, {storm.load.requests} requests, "
+        f"{storm.load.unanswered} unanswered: {verdict}"
+    )
+    assert not verdict.problems(), "\n".join([str(verdict), *verdict.problems()[:20]])
+    assert not in_tables, "\n".join(in_tables[:20])
+    assert verdict.owed > 300
+    assert verdict.repeated > 10
+
+
+def test_nothing_is_lost_doubled_or_early_through_kills(up: Up, sink: SinkProcess) -> None:
+    run_storm(up, sink, kills=8)
+
+
+@pytest.mark.chaos
+def test_minutes_of_kills(up: Up, sink: SinkProcess, tmp_path: Path) -> None:
+    run_storm(up, sink, minutes=float(os.environ.get("CHAOS_MINUTES") or 10))
