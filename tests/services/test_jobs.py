@@ -371,9 +371,10 @@ async def test_run_now_is_idempotent_by_its_key_and_bounded(world: World) -> Non
     second = await world.jobs.run_now(TENANT, job.id, request_key="b")
     assert second != first
     assert all(key.scheduled_at % SECOND_US for key in (first, second))
+    for _ in range(98):
+        await world.jobs.run_now(TENANT, job.id)
     with pytest.raises(Overloaded):
-        for _ in range(200):
-            await world.jobs.run_now(TENANT, job.id)
+        await world.jobs.run_now(TENANT, job.id)
 
 
 async def test_run_now_works_on_a_paused_job(world: World) -> None:

@@ -150,7 +150,8 @@ class FaultyStore:
         self._before: Counter[str] = Counter()
         self._after: Counter[str] = Counter()
         self._gates: dict[str, asyncio.Event] = {}
-        self.chance: Callable[[str], str | None] = lambda verb: None
+        self.chance: Callable[[str], str | None] = lambda verb: None  # "before", "after" or None
+        self.delay_s: Callable[[str], float] = lambda verb: 0  # on the way there and on the way back
 
     def fail(self, verb: str, times: int = 1) -> None:
         """The next calls of a verb do nothing and raise."""
@@ -176,7 +177,9 @@ class FaultyStore:
             fault = self.chance(verb)
             if self.away or self._spend(self._before, verb) or fault == "before":
                 raise Unavailable(f"{verb}: the store is away")
+            await _pass(self.delay_s(verb))
             answer = await real(*args, **kwargs)
+            await _pass(self.delay_s(verb))
             gate = self._gates.pop(verb, None)
             if gate is not None:
                 await gate.wait()
@@ -192,6 +195,11 @@ class FaultyStore:
             return False
         budget[verb] -= 1
         return True
+
+
+async def _pass(seconds: float) -> None:
+    if seconds:
+        await asyncio.sleep(seconds)
 
 
 class Hand:
@@ -348,7 +356,7 @@ class World:
         return Sweeper(store=self.store, keep_us=keep_us, dead_keep_us=keep_us, telemetry=self.telemetry)
 
     def new_node(self, concurrency: int = 10, target: Target | None = None) -> Node:
-        """A whole process: planner, worker and sweeper with their duties."""
+        """A whole process: planner, worker and sweeper with their duties, on the store as it is set now."""
         return Node(
             store=self.store,
             planner=self.new_planner(),
