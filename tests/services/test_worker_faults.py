@@ -150,6 +150,23 @@ async def test_one_outcome_that_cannot_be_committed_does_not_hold_up_the_others(
     assert await world.state(jobs[4], START_AT) is State.SUCCEEDED
 
 
+async def test_a_watcher_that_fails_does_not_disturb_the_work(world: World) -> None:
+    jobs = await world.create_all([spec(once(START_AT)) for _ in range(3)])
+    hand = await world.worker(concurrency=1)
+    rooms: list[int] = []
+    hand.worker.on_room = lambda: rooms.append(hand.in_hand)
+
+    def broken(batch: object) -> None:
+        raise BrokenPipeError
+
+    hand.worker._settled = broken
+    for _ in jobs:
+        await hand.claim()
+        await hand.settle()
+    assert [await world.state(job, START_AT) for job in jobs] == [State.SUCCEEDED] * 3
+    assert rooms == [0, 0, 0]
+
+
 # --- claims
 
 

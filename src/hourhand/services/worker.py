@@ -155,9 +155,12 @@ class Worker:
             _log.warning("outcomes refused: the runs went on elsewhere", count=len(refused))
             known = {id(settlement) for settlement in refused}
             batch = [pair for pair in batch if id(pair[1]) not in known]
-        self._telemetry.runs_settled([settlement for _, settlement in batch])
-        self._settled([(attempt.run, settlement) for attempt, settlement in batch])
         self.on_room()
+        self._telemetry.runs_settled([settlement for _, settlement in batch])
+        try:
+            self._settled([(attempt.run, settlement) for attempt, settlement in batch])
+        except Exception:  # who only watches must not slow down the work
+            _log.exception("settled runs could not be shown")
         return now_at if self._outbox else None
 
     async def heartbeat(self, now_at: int) -> int | None:
