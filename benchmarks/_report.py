@@ -56,7 +56,7 @@ class Goal:
     at_most: bool
 
     def __str__(self) -> str:
-        return f"{'<' if self.at_most else '>='} {_number(self.bound)}"
+        return f"{'<' if self.at_most else '>='} {shown(self.bound)}"
 
     def met_by(self, value: float) -> bool:
         """Whether it does."""
@@ -122,7 +122,7 @@ class Report:
         met = None if goal is None else goal.met_by(median)
         verdict = "" if self.options.quick else f": {'met' if met else 'NOT met'}"
         told = "" if goal is None else f"  (goal {goal}{verdict})"
-        self.say(f"{name}: {_number(median)} {unit}{told}")
+        self.say(f"{name}: {shown(median)} {unit}{told}")
         kept = [round(value, 3) for value in rounds]
         self.figures.append(
             Figure(
@@ -160,6 +160,13 @@ def percentile(ordered: Sequence[float], share: float) -> float:
     return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
 
 
+def shown(value: float) -> str:
+    """A figure with as many digits as it is worth."""
+    if abs(value) >= 100 or value == int(value):
+        return f"{value:,.0f}"
+    return f"{value:,.1f}" if abs(value) >= 10 else f"{value:.2f}"
+
+
 def machine() -> dict[str, str | float]:
     """What figures depend on."""
     memory_bytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
@@ -194,9 +201,3 @@ def _sync_ms() -> float:
             os.fsync(file.fileno())
             taken.append(time.perf_counter() - began)
     return statistics.median(taken) * 1000
-
-
-def _number(value: float) -> str:
-    if abs(value) >= 100 or value == int(value):
-        return f"{value:,.0f}"
-    return f"{value:,.1f}" if abs(value) >= 10 else f"{value:.2f}"

@@ -5,9 +5,10 @@ import contextlib
 import resource
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Coroutine, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import uvloop
 
@@ -121,7 +122,7 @@ async def create(parts: Parts, jobs: Sequence[NewJob], batch: int = 1000) -> Non
     await asyncio.gather(*(send(start) for start in range(0, len(jobs), batch)))
 
 
-def run(main: "asyncio._CoroutineLike[None]") -> None:
+def run(main: Coroutine[Any, Any, None]) -> None:
     """Run a benchmark as `hourhand up` runs: uvloop, a short switch interval, a quiet collector."""
     sys.setswitchinterval(0.001)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:

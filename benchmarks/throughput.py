@@ -3,18 +3,15 @@
 The jobs ask for more than the system can do, so it runs as fast as it can; what it settles in a stretch
 of steady time is counted. The same with few jobs beside it says whether the number of jobs matters.
 
-    python -m benchmarks.throughput [--jobs 1000000] [--few 10000] [--seconds 30] [--rounds 3]
+    python -m benchmarks.throughput [--jobs 1000000] [--few 10000] [--seconds 30] [--rounds 3] [--quick]
 """
 
-import argparse
 import asyncio
-import statistics
 import time
 from pathlib import Path
 
+from benchmarks._report import Report, Size, at_least, below, options_of
 from benchmarks._system import (
-    SECOND_US,
-    Parts,
     Tally,
     create,
     every,
@@ -24,6 +21,8 @@ from benchmarks._system import (
     settings_for,
     system,
 )
+from hourhand.core.instant import SECOND_US
+from hourhand.wiring.parts import Parts
 
 CONCURRENCY = 8_000
 DEMAND = 45_000  # runs a second that the jobs ask for
@@ -40,7 +39,7 @@ async def measure(jobs: int, seconds: float) -> tuple[float, float]:
         async with system(
             settings_for(Path(folder) / "bench.db", concurrency=CONCURRENCY, horizon_s=HORIZON_S), tally
         ) as parts:
-            starts_at = parts.clock.now() + (jobs // IMPORT_RATE + 5) * SECOND_US
+            starts_at = parts.clock.now() + (jobs // IMPORT_RATE + HORIZON_S + 5) * SECOND_US
             await create(
                 parts,
                 [every(interval_us, interval_us * (n % phases) // phases, starts_at) for n in range(jobs)],
@@ -66,29 +65,27 @@ async def until(parts: Parts, at: int) -> None:
 
 
 async def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    options = options_of(
+        __doc__ or "",
+        Size("jobs", 1_000_000, 20_000, "jobs in the large store"),
+        Size("few", 10_000, 5_000, "jobs in the small one"),
+        Size("seconds", 30.0, 3.0, "of steady work to measure"),
     )
-    parser.add_argument("--jobs", type=int, default=1_000_000)
-    parser.add_argument("--few", type=int, default=10_000)
-    parser.add_argument("--seconds", type=float, default=30)
-    parser.add_argument("--rounds", type=int, default=3)
-    options = parser.parse_args()
-    rates: dict[int, float] = {}
-    for jobs in (options.few, options.jobs):
-        found = []
+    report = Report("throughput", options)
+    medians = []
+    for jobs, goal in ((options.few, None), (options.jobs, at_least(25_000))):
+        rates = []
         for _ in range(options.rounds):
             rate, cpu = await measure(jobs, options.seconds)
-            print(
-                f"{jobs:>10,} jobs: {rate:>8,.0f} runs/s  ({cpu:.2f} cores, {1e6 / rate:.1f} us a run)",
-                flush=True,
+            report.say(
+                f"{jobs:>10,} jobs: {rate:>8,.0f} runs/s  ({cpu:.2f} cores, {1e6 / rate:.1f} us a run)"
             )
-            found.append(rate)
-        rates[jobs] = statistics.median(found)
-    many, few = rates[options.jobs], rates[options.few]
-    print(
-        f"median with {options.jobs:,} jobs: {many:,.0f} runs/s (goal 25,000); a run costs {few / many:.2f}x (goal 1.3x)"
-    )
+            rates.append(rate)
+        medians.append(report.figure(f"whole cycle with {jobs:,} jobs", "runs/s", rates, goal))
+    few, many = medians
+    name = f"cost of a run with {options.jobs:,} jobs beside {options.few:,}"
+    report.figure(name, "times", [few / many], below(1.3))
+    report.save()
 
 
 if __name__ == "__main__":

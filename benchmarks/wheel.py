@@ -1,23 +1,25 @@
 """What a timer costs in core/wheel, with heapq doing the same work in the same run.
 
-Each figure is the median of three runs, in nanoseconds per timer. Run: python benchmarks/wheel.py [count]
+Each figure is the median of three rounds, in nanoseconds per timer: `add` and `cancel` one, `expire` as a loop
+does it that sleeps until the next is due, `jump` all at once; then bytes that a timer holds, and at most.
+
+    python -m benchmarks.wheel [--timers 1000000] [--quick]
 """
 
 import gc
 import heapq
 import random
-import sys
 import tracemalloc
 from collections.abc import Callable, Iterable
 from statistics import median
 from time import perf_counter_ns
 from typing import Protocol
 
+from benchmarks._report import Report, Size, options_of
 from hourhand.core.wheel import Wheel
 
 NOW_AT = 1_760_000_000_000_000
 SECOND_US = 1_000_000
-ROUNDS = 3
 
 
 class Timers(Protocol):
@@ -63,7 +65,9 @@ class Heap:
 
 
 def main() -> None:
-    count = int(sys.argv[1]) if len(sys.argv) > 1 else 1_000_000
+    options = options_of(__doc__ or "", Size("timers", 1_000_000, 20_000, "in each load"))
+    report = Report("wheel", options)
+    count = options.timers
     rng = random.Random(7)
     loads = {
         f"{count:,} over 2 s": [NOW_AT + rng.randrange(2 * SECOND_US) for _ in range(count)],
@@ -72,18 +76,23 @@ def main() -> None:
         "10,000 in one ms": [NOW_AT + SECOND_US] * 10_000,
         "10,000 late": [NOW_AT - rng.randrange(SECOND_US) for _ in range(10_000)],
     }
-    print(
+    report.note(
         f"{'load':<22}{'kind':<7}{'add':>7}{'cancel':>8}{'expire':>8}{'jump':>7}{'B/timer':>9}{'peak B':>8}"
     )
     for name, due_ats in loads.items():
         for kind in (Wheel[object], Heap):
-            print(f"{name:<22}{'heapq' if kind is Heap else 'wheel':<7}{measure(kind, due_ats)}", flush=True)
+            figures = measure(kind, due_ats, options.rounds)
+            report.note(f"{name:<22}{'heapq' if kind is Heap else 'wheel':<7}{figures}")
+    report.save()
 
 
-def measure(kind: Callable[[int], Timers], due_ats: list[int]) -> str:
+def measure(kind: Callable[[int], Timers], due_ats: list[int], rounds: int) -> str:
     handed_out = (expire_ticking, expire_at_once)
-    adds, cancels, ticking, jumping = [], [], [], []
-    for _ in range(ROUNDS):
+    adds: list[int] = []
+    cancels: list[int] = []
+    ticking: list[int] = []
+    jumping: list[int] = []
+    for _ in range(rounds):
         for expire, taken in zip(handed_out, (ticking, jumping), strict=True):
             timers = kind(NOW_AT)
             add_ns, _ = timed(lambda timers=timers: [timers.add(due_at, None) for due_at in due_ats])
