@@ -72,6 +72,33 @@ async def test_an_edit_right_after_an_edit_keeps_the_first_ones_promise(scene: S
     await _assert_all_covered(scene, job)
 
 
+async def test_a_repeated_pause_says_when_the_first_takes_effect(scene: Scene) -> None:
+    """Whoever asks again because the answer was lost must not be told that it holds already."""
+    job = await scene.create(spec(every(1)))
+    await scene.plan()
+    first = await scene.pause(job)
+    scene.pass_time(0.5)
+    again = await scene.pause(job)
+    assert again.effective_from == first.effective_from
+    assert max(await scene.planned(job)) == first.effective_from
+
+
+async def test_a_cut_never_lies_before_an_earlier_one(scene: Scene) -> None:
+    """Not even when the store's time goes back in between."""
+    job = await scene.create(spec(every(1)))
+    await scene.plan()
+    scene.pass_time(50)
+    first = await scene.change(job, timing=every(2))
+    scene.go_to(START_AT + 5 * SECOND_US)
+    second = await scene.change(job, timing=every(3))
+    assert second.effective_from == first.effective_from
+    third = await scene.pause(job)
+    assert third.effective_from == first.effective_from
+    edges = [version.from_at for version in await scene.store.versions("default", job.id)]
+    assert edges == sorted(edges)
+    assert max(await scene.planned(job)) == first.effective_from
+
+
 async def test_a_rule_changed_before_its_clock_was_ever_planned_loses_nothing(scene: Scene) -> None:
     """The times up to the cut are the old version's, also when nobody has planned them yet."""
     job = await scene.create(spec(every(1)))

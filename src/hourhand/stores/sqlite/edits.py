@@ -125,7 +125,7 @@ def _apply(tx: Tx, settings: Settings, record: JobRecord, old: Job, edit: JobEdi
         effective_from = version_from = cut
     else:
         job, clock_id = _keep_times(tx, enrolment, record, old, edit, lane)
-        effective_from, version_from = tx.now_at, max(tx.now_at, record.version_from)
+        effective_from = version_from = max(tx.now_at, record.version_from)
     attend = attend_at(job, settings.keep_us, tx.now_at - 1)
     _keep_version(tx, record)
     tx.run(
