@@ -15,6 +15,7 @@ from tests.chaos.process import SinkProcess
 
 LEAD_US = 2 * SECOND_US
 PATIENT = {"max": 50, "first": "200ms", "factor": 1, "max_delay": "1s"}
+MOST_JOBS = 60  # that recur at the same time
 PHASE = "2026-01-01T00:00:00Z"  # a multiple of every interval used here
 
 _OVERLAP = frozenset({"SKIPPED overlap"})
@@ -138,7 +139,7 @@ class Load:
     def _invent(self) -> None:
         recurring = [life for life in self.jobs if not life.deleted and not isinstance(_rule(life), Once)]
         choice = self._rng.random()
-        if choice < 0.25 or len(recurring) < 5:
+        if (choice < 0.25 and len(recurring) < MOST_JOBS) or len(recurring) < 5:
             self.create(self._rng.choice(KINDS), self._draw_rule())
         elif choice < 0.40:
             self._change(self._rng.choice(recurring), "POST", "pause", None)
@@ -147,7 +148,7 @@ class Load:
         elif choice < 0.70:
             rule = self._rng.choice((Every(2 * SECOND_US), Every(3 * SECOND_US)))
             self._edit(self._rng.choice(recurring), rule)
-        elif choice < 0.78 and len(recurring) > 20:
+        elif choice < 0.80 and len(recurring) > 20:
             self._delete(self._rng.choice(recurring))
         else:
             self._run_now(self._rng.choice(recurring))
