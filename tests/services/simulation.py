@@ -146,6 +146,8 @@ class Fleet:
                 stopping = asyncio.create_task(worker.stop(self._random.choice((0, 3)) * SECOND_US))
                 self._nodes.pop(worker)
                 await stopping
+            elif kind < 0.85:
+                self._clock.offset_us += self._random.choice((3_600, 40, -3, -20)) * SECOND_US
             while len(self._nodes) < 2:
                 await self._start_node()
 
