@@ -22,16 +22,11 @@ def create_jobs(tx: Tx, settings: Settings, drafts: Sequence[JobDraft]) -> list[
     """Store drafts, refusing those whose id or key is taken."""
     refusals = _refusals(tx, drafts)
     enrolment = Enrolment(tx, settings)
-    answers: list[Job | Refusal] = []
-    rows: list[tuple[Any, ...]] = []
-    for draft, refusal in zip(drafts, refusals, strict=True):
-        if refusal is not None:
-            answers.append(refusal)
-            continue
-        job = _new_job(tx, draft)
-        rows.append(_job_row(tx, settings, enrolment, job))
-        answers.append(job)
-    tx.insert("add_job", rows)
+    answers = [refusal or _new_job(tx, draft) for draft, refusal in zip(drafts, refusals, strict=True)]
+    jobs = [answer for answer in answers if isinstance(answer, Job)]
+    if len(jobs) > 1:
+        enrolment.foresee(jobs)
+    tx.insert("add_job", [_job_row(tx, settings, enrolment, job) for job in jobs])
     enrolment.write()
     tx.hints.add(Hint.JOBS)
     return answers

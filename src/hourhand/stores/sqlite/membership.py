@@ -4,19 +4,20 @@ Joining plans what lies before the clock's `next_at`. Leaving plans what the clo
 the times that are still the leaving version's, so that nothing promised falls between the two.
 """
 
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
 
 from hourhand.core.identity import background_lane, jitter_us, segment_of
-from hourhand.core.model import FOREVER, Job, OnceTiming, Trigger
+from hourhand.core.model import FOREVER, Job, JobState, OnceTiming, Trigger
 from hourhand.core.plan import MisfireGroup, PlannedTime, plan_leaver
 from hourhand.core.run import TRIGGER_CODES
 from hourhand.core.schedule import Rule
 from hourhand.ports.store import Hint
 from hourhand.stores.sqlite.clocks import record_gaps
 from hourhand.stores.sqlite.engine import Tx
-from hourhand.stores.sqlite.rows import JobRecord
+from hourhand.stores.sqlite.rows import JobRecord, to_json
 
 MAX_COMPUTED = 100_000  # planned times of one job that a change may have to find
 _SCHEDULED = TRIGGER_CODES[Trigger.SCHEDULED]
@@ -42,9 +43,34 @@ class Enrolment:
         self._members: list[tuple[Any, ...]] = []
         self._planned: list[tuple[Any, ...]] = []
 
+    def foresee(self, jobs: Iterable[Job]) -> None:
+        """Find or make the clocks that jobs are about to join, all in a few steps."""
+        wanted = {
+            (rule.key, segment_of(job.id, self._settings.segments)): rule
+            for job in jobs
+            if job.state is JobState.ACTIVE and (rule := job.spec.rule) is not None and _has_times(job, rule)
+        }
+        sleeping = set()
+        for key, segment, clock_id, next_at in self._tx.all("clocks_by_rules", (to_json(list(wanted)),)):
+            if next_at is None:
+                sleeping.add((key, segment))  # woken when it is joined
+            else:
+                self._clocks[key, segment] = (clock_id, next_at)
+        missing = [place for place in wanted if place not in self._clocks and place not in sleeping]
+        if not missing:
+            return
+        first_id = self._tx.one("free_clock_id")[0]
+        rows = [
+            (clock_id, segment, key, wanted[key, segment].next(self._tx.now_at))
+            for clock_id, (key, segment) in enumerate(missing, first_id)
+        ]
+        self._tx.insert("add_clocks", rows)
+        for clock_id, segment, key, next_at in rows:
+            self._clocks[key, segment] = (clock_id, next_at)
+
     def join(self, job: Job, rule: Rule, lane: int) -> int | None:
         """Make a job a member of its clock and plan what the clock has already passed."""
-        if rule.next(job.since) is None or job.until <= job.since:
+        if not _has_times(job, rule):
             return None
         clock_id, next_at = self._clock(rule, segment_of(job.id, self._settings.segments))
         self.add_member(clock_id, job, lane)
@@ -87,6 +113,10 @@ class Enrolment:
             row = (row[0], next_at)
         self._clocks[rule.key, segment] = row
         return row  # type: ignore[no-any-return]
+
+
+def _has_times(job: Job, rule: Rule) -> bool:
+    return job.until > job.since and rule.next(job.since) is not None
 
 
 def leave(tx: Tx, record: JobRecord, job: Job, last_at: int) -> None:

@@ -65,6 +65,16 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?);
 -- clock_by_rule: the clock of a rule in a segment
 SELECT id, next_at FROM clocks WHERE rule = ? AND segment = ?;
 
+-- clocks_by_rules: the clocks of some rules, each in its segment
+SELECT c.rule, c.segment, c.id, c.next_at FROM json_each(?) AS wanted
+CROSS JOIN clocks AS c ON c.rule = wanted.value ->> 0 AND c.segment = wanted.value ->> 1;
+
+-- free_clock_id: the number of the next new clock
+SELECT coalesce(max(id), 0) + 1 FROM clocks;
+
+-- add_clocks: rules that their segments have not had
+INSERT INTO clocks (id, segment, rule, next_at) VALUES (?, ?, ?, ?);
+
 -- clock_next: how far a clock is planned
 SELECT next_at FROM clocks WHERE id = ?;
 
