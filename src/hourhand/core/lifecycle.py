@@ -55,7 +55,6 @@ class Reason(StrEnum):
     ASKED = "asked for"
     FUNCTION = "the function said so"
     DELETED = "job deleted"
-    LANE_FULL = "lane full"
 
 
 FINAL = frozenset({State.SUCCEEDED, State.FAILED, State.SKIPPED, State.CANCELLED})
