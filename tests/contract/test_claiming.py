@@ -338,7 +338,7 @@ async def test_a_stuck_run_does_not_take_the_lead_from_the_next_one(scene: Scene
 
 
 @given(st.data())
-@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
 async def test_a_worker_that_sleeps_until_told_or_hinted_is_never_late(
     scene: Scene, data: st.DataObject
 ) -> None:
