@@ -89,3 +89,17 @@ def test_an_acknowledged_job_survives_the_next_instant(up: Up, sink: SinkProcess
     for job in jobs:
         assert up.api.expect(200, "GET", f"/jobs/{job}")["state"] == "active"
         wait_for("its first call", lambda job=job: sink.log.of(job))
+
+
+def test_killed_in_its_first_moments_it_starts_all_the_same(up: Up, sink: SinkProcess) -> None:
+    """The file is there, then its journal, then its tables: none of these moments leaves it unusable."""
+    journal = up.data.with_name(up.data.name + "-wal")
+    for moment in (up.data.exists, journal.exists, lambda: journal.stat().st_size > 0):
+        up.spawn()
+        wait_for("a moment of its first start", moment)
+        up.kill()
+    up.start()
+    job = up.api.create(every="1s", callback_url=sink.url("ok"))
+    wait_for("its first call", lambda: sink.log.of(job))
+    assert up.stop() == 0
+    assert not tables.problems(up.data, set())

@@ -36,6 +36,7 @@ class Storm:
         self.disturbed: list[tuple[int, int]] = []
         self.kills = 0
         self._asking = threading.Event()  # a request is on its way
+        self._struck_at = 0  # when the present life was first disturbed
 
     def begin(self) -> None:
         """A first life that nobody disturbs, in which each kind of job gets each kind of schedule."""
@@ -50,7 +51,6 @@ class Storm:
         """Use the command until it dies, then start it again."""
         assert self._up.process is not None
         deadly = threading.Thread(target=self._end_life, args=(self._rng.random(), self._rng.random()))
-        begun_at = now()
         deadly.start()
         while self._up.ended() is None:
             self._asking.set()
@@ -60,6 +60,9 @@ class Storm:
         deadly.join()
         self._up.process = None
         self.kills += 1
+        if self._rng.random() < 0.2:  # the target dies as well, and remembers
+            self._sink.kill()
+            self._sink.start()
         self._look_at_history()
         if self._rng.random() < 0.25:  # and once more while it starts
             self._up.spawn()
@@ -67,13 +70,14 @@ class Storm:
             self._up.kill()
             self.kills += 1
         self._up.start()
-        self.disturbed.append((begun_at, now()))
+        self.disturbed.append((self._struck_at, now()))
 
     def _end_life(self, choice: float, moment: float) -> None:
         process = self._up.process
         assert process is not None
         never = threading.Event()
         never.wait(1 + 2 * moment)
+        self._struck_at = now()
         if choice < 0.15:  # told to drain, and not given the time
             process.send_signal(signal.SIGTERM)
             never.wait(moment / 2)
@@ -86,6 +90,7 @@ class Storm:
         elif choice < 0.7:  # in the middle of a request
             self._asking.wait(1)
             never.wait(moment / 100)
+            self._struck_at = now()
         process.kill()
         process.wait()
 
