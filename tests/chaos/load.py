@@ -13,7 +13,7 @@ from tests.chaos.calls import SECOND_US, instant, spelled
 from tests.chaos.ledger import Every, JobLife, Once, Rule, Seconds, Version
 from tests.chaos.process import SinkProcess
 
-LEAD_US = 2 * SECOND_US
+LEAD_US = 4 * SECOND_US  # longer than usual, so that more is in hand ahead of its time at a kill
 PATIENT = {"max": 50, "first": "200ms", "factor": 1, "max_delay": "1s"}
 MOST_JOBS = 60  # that recur at the same time
 PHASE = "2026-01-01T00:00:00Z"  # a multiple of every interval used here

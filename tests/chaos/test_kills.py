@@ -4,11 +4,11 @@ The short one is part of every test run; the long one (`make chaos`) takes CHAOS
 their seed; CHAOS_SEED repeats it. Phases: load and faults, heal, quiet, final read, verdict, tables.
 """
 
+import faulthandler
 import os
 import random
 import signal
 import threading
-from pathlib import Path
 
 import pytest
 
@@ -17,7 +17,7 @@ from tests.chaos.api import now
 from tests.chaos.calls import SECOND_US, instant
 from tests.chaos.checker import Evidence, Verdict, check
 from tests.chaos.ledger import Every, Once, Seconds
-from tests.chaos.load import KINDS, Load
+from tests.chaos.load import KINDS, LEAD_US, Load
 from tests.chaos.process import SinkProcess, Up, wait_for
 
 WINDOW_US = 40 * SECOND_US  # restarts, repeated losses and retries on a busy machine; the grace is 60 s
@@ -40,6 +40,7 @@ class Storm:
 
     def begin(self) -> None:
         """A first life that nobody disturbs, in which each kind of job gets each kind of schedule."""
+        self._up.environment["HOURHAND_SCHEDULER_LEAD"] = f"{LEAD_US // SECOND_US}s"
         self._up.start()
         rules = (Every(SECOND_US), Every(2 * SECOND_US), Seconds(frozenset(range(60))))
         for index, kind in enumerate(KINDS):
@@ -135,7 +136,8 @@ class Storm:
         return verdict, tables.problems(self._up.data, {call.key for call in calls})
 
 
-def run_storm(up: Up, sink: SinkProcess, *, kills: int = 0, minutes: float = 0) -> None:
+def run_storm(up: Up, sink: SinkProcess, *, kills: int = 0, minutes: float = 0) -> str:
+    """Storm, heal, judge; answers the verdict in a line, or fails with it."""
     seed = int(os.environ.get("CHAOS_SEED") or random.SystemRandom().randrange(1 << 32))
     print(f"CHAOS_SEED={seed}")
     storm = Storm(seed, up, sink)
@@ -144,14 +146,17 @@ def run_storm(up: Up, sink: SinkProcess, *, kills: int = 0, minutes: float = 0) 
     while storm.kills < kills or now() < end_at:
         storm.strike()
     verdict, in_tables = storm.finish()
-    print(
-        f"{storm.kills} kills, {len(storm.load.jobs)} jobs, {storm.load.requests} requests, "
-        f"{storm.load.unanswered} unanswered: {verdict}"
+    load = storm.load
+    line = (
+        f"seed {seed}: {storm.kills} kills, {len(load.jobs)} jobs, {load.requests} requests, "
+        f"{load.unanswered} unanswered: {verdict}"
     )
-    assert not verdict.problems(), "\n".join([str(verdict), *verdict.problems()[:20]])
+    print(line)
+    assert not verdict.problems(), "\n".join([line, *verdict.problems()[:20]])
     assert not in_tables, "\n".join(in_tables[:20])
     assert verdict.owed > 300
     assert verdict.repeated > 10
+    return line
 
 
 def test_nothing_is_lost_doubled_or_early_through_kills(up: Up, sink: SinkProcess) -> None:
@@ -159,5 +164,8 @@ def test_nothing_is_lost_doubled_or_early_through_kills(up: Up, sink: SinkProces
 
 
 @pytest.mark.chaos
-def test_minutes_of_kills(up: Up, sink: SinkProcess, tmp_path: Path) -> None:
-    run_storm(up, sink, minutes=float(os.environ.get("CHAOS_MINUTES") or 10))
+def test_minutes_of_kills(up: Up, sink: SinkProcess, capsys: pytest.CaptureFixture[str]) -> None:
+    faulthandler.cancel_dump_traceback_later()  # it is meant to take long
+    line = run_storm(up, sink, minutes=float(os.environ.get("CHAOS_MINUTES") or 10))
+    with capsys.disabled():
+        print(f"\n{line}")
