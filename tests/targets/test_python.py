@@ -241,7 +241,7 @@ async def test_a_name_nobody_registered(python: PythonExecutor) -> None:
     assert (
         error_of(result) == "no function 'os:system' is registered on this worker; start it with --import os"
     )
-    assert result.failure == Failure(retryable=True, before_sending=True)
+    assert result.failure == Failure(before_sending=True, unserved=True)
 
 
 async def test_a_wrapped_async_function_is_awaited(hh: Hourhand, python: PythonExecutor) -> None:
@@ -339,7 +339,7 @@ async def test_functions_that_never_return_are_left_behind_and_counted(
     assert python.left_behind == [stuck.function_name] * 2
     result = await execute(python, quick)
     assert error_of(result).startswith("not started: 2 threads of this worker are held")
-    assert result.failure == Failure(before_sending=True)
+    assert result.failure == Failure(before_sending=True, unserved=True)
     release.set()
 
 

@@ -69,7 +69,8 @@ async def test_dry_runs_change_no_state(client: httpx2.AsyncClient) -> None:
     answer = await client.post(f"/v1/jobs/{job_id}/run?dry_run=true")
     assert (answer.status_code, answer.json()) == (200, {"run_id": None, "dry_run": True})
     assert (await client.get(f"/v1/jobs/{job_id}")).json()["version"] == 1
-    assert await history(client, job_id) == []
+    [coming] = await history(client, job_id)
+    assert (coming.status, coming.scheduled_at) == ("PENDING", "2027-01-15T09:00:00Z")
 
 
 @pytest.mark.parametrize(
@@ -154,7 +155,7 @@ async def test_retries_are_seen_attempt_by_attempt(
     [run] = await worker.take(store)
     await worker.end(store, clock, run, Event.RETRY, {"error": "HTTP 503", "note": "busy"}, tries=1)
     status = (await client.get(f"/v1/jobs/{job_id}/status")).json()
-    [shown] = await history(client, job_id)
+    _coming, shown = await history(client, job_id)
     assert (shown.status, shown.retry_count, shown.error, shown.finished_at) == (
         "RETRYING",
         1,
@@ -167,7 +168,7 @@ async def test_retries_are_seen_attempt_by_attempt(
     status = (await client.get(f"/v1/jobs/{job_id}/status")).json()
     assert (status["status"], status["retry_count"]) == ("RETRYING", 1)
     await worker.fail(store, clock)
-    [shown] = await history(client, job_id)
+    _coming, shown = await history(client, job_id)
     assert (shown.status, [one.status for one in shown.attempts]) == ("FAILED", ["RETRYING", "FAILED"])
     status = (await client.get(f"/v1/jobs/{job_id}/status")).json()
     assert status["status"] == "FAILED"
@@ -204,7 +205,7 @@ async def test_history_goes_on_by_cursor(
         if page["next_cursor"] is None:
             break
         query["cursor"] = page["next_cursor"]
-    assert len(seen) == 5
+    assert len(seen) == 6  # the coming one first
     assert seen == sorted(seen, reverse=True)
 
 
@@ -252,3 +253,19 @@ async def test_versions_tell_what_a_job_was(client: httpx2.AsyncClient, clock: M
     assert [one.job["cron"] for one in versions] == ["0 9 * * *", "0 10 * * *", "0 10 * * *"]
     assert [(one.paused, one.note) for one in versions] == [(False, None), (False, None), (True, "INC-42")]
     assert [one.to for one in versions] == [versions[1].from_, versions[2].from_, None]
+
+
+async def test_a_cancelled_one_time_run_completes_its_job(client: httpx2.AsyncClient) -> None:
+    answer = await client.post(
+        "/v1/jobs", json={"at": "2027-01-15T09:00:00Z", "target": "https://example.com/x", "name": "once"}
+    )
+    job_id = answer.json()["job_id"]
+    [coming] = await history(client, job_id)
+    assert (await client.post(f"/v1/runs/{coming.run_id}/cancel")).status_code in (200, 202)
+    status = (await client.get(f"/v1/jobs/{job_id}/status")).json()
+    assert (status["state"], status["next_run"]) == ("completed", None)
+
+
+async def test_another_tenant_is_refused(client: httpx2.AsyncClient) -> None:
+    answer = await client.get("/v1/jobs", headers={"Hourhand-Tenant": "foo"})
+    assert (answer.status_code, answer.json()["code"]) == (403, "not_allowed")

@@ -60,7 +60,10 @@ async def test_the_four_routes_answer_as_drawn(
     [run_id] = await worker.succeed(store, clock)
     history = await client.get(f"{prefix}/jobs/{job_id}/history")
     assert history.status_code == 200
-    assert [run["run_id"] for run in history.json()["data"]] == [run_id]
+    coming, ran = history.json()["data"]
+    assert (coming["run_id"], coming["status"]) == (f"{job_id}@20270115T090000Z", "PENDING")
+    assert (ran["run_id"], ran["status"]) == (run_id, "SUCCEEDED")
+    assert (await client.get(f"{prefix}/runs/{coming['run_id']}")).json()["status"] == "PENDING"
     status = await client.get(f"{prefix}/jobs/{job_id}/status")
     assert (status.json()["status"], status.json()["last_run"]) == (
         "SUCCEEDED",

@@ -13,6 +13,7 @@ from hourhand.cli.run_view import show_run
 from hourhand.cli.text import plural
 from hourhand.cli.times import in_zone, now, zone_of_run
 from hourhand.core.instant import format_instant
+from hourhand.errors import NotFound
 
 FILTERS = ("error", "job", "from", "to")
 
@@ -74,14 +75,18 @@ def show(call: Call, run: Annotated[str, typer.Argument(metavar="RUN", help="Its
     call.out.document(letter, letter["run_id"], show)
 
 
-def requeue(call: Call, runs: RunIds = None, filter: Filter = None, everything: All = False) -> None:
+def requeue(call: Call, runs: RunIds = None, filter: Filter = None, everything: All = False) -> int:
     """Send dead letters back as the same runs, their tries reset."""
-    _change(call, call.client.dead_letters.requeue, "requeue", _selection(call, runs, filter, everything))
+    return _change(
+        call, call.client.dead_letters.requeue, "requeue", _selection(call, runs, filter, everything)
+    )
 
 
-def discard(call: Call, runs: RunIds = None, filter: Filter = None, everything: All = False) -> None:
+def discard(call: Call, runs: RunIds = None, filter: Filter = None, everything: All = False) -> int:
     """Remove dead letters for good; history keeps the runs."""
-    _change(call, call.client.dead_letters.discard, "discard", _selection(call, runs, filter, everything))
+    return _change(
+        call, call.client.dead_letters.discard, "discard", _selection(call, runs, filter, everything)
+    )
 
 
 def _selection(
@@ -109,7 +114,7 @@ def _filter(call: Call, conditions: list[str] | None) -> dict[str, Any]:
     return found
 
 
-def _change(call: Call, send: Callable[..., dict[str, Any]], verb: str, selection: dict[str, Any]) -> None:
+def _change(call: Call, send: Callable[..., dict[str, Any]], verb: str, selection: dict[str, Any]) -> int:
     if "filter" in selection and not call.dry_run and not call.yes:
         found = send(**selection, dry_run=True)
         if found["count"]:
@@ -136,8 +141,9 @@ def _change(call: Call, send: Callable[..., dict[str, Any]], verb: str, selectio
     if call.out.form.value == "ids":
         for run_id in total["run_ids"]:
             call.out.line(run_id)
-        return
-    call.out.document(total, None, show)
+    else:
+        call.out.document(total, None, show)
+    return NotFound.exit_code if total["not_found"] and not total["count"] else 0
 
 
 def _letters(zone: str) -> tuple[Column, ...]:

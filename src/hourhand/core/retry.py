@@ -8,8 +8,12 @@ from enum import StrEnum
 import msgspec
 
 from hourhand.core.identity import jitter_us
+from hourhand.core.instant import MINUTE_US, SECOND_US
 from hourhand.core.lifecycle import Event
 from hourhand.core.model import Delivery, JobSpec
+
+_LEAST_WAIT_US = 5 * SECOND_US  # for somebody who can run it; then a quarter of its age
+_MOST_WAIT_US = 10 * MINUTE_US
 
 
 class Outcome(StrEnum):
@@ -29,6 +33,7 @@ class Failure(msgspec.Struct, frozen=True, kw_only=True):
     retryable: bool = True
     before_sending: bool = False  # known to have had no effect, so even at_most_once may try again
     retry_after_us: int | None = None
+    unserved: bool = False  # nobody here can run it now: it waits, and that is no try
 
 
 UNKNOWN_FAILURE = Failure()
@@ -77,6 +82,9 @@ def backoff_us(spec: JobSpec, *, job_id: int, scheduled_at: int, tries: int) -> 
 def _after_failure(
     outcome: Outcome, spec: JobSpec, job_id: int, scheduled_at: int, tries: int, now_at: int, failure: Failure
 ) -> Verdict:
+    if failure.unserved:
+        wait_us = min(max((now_at - scheduled_at) // 4, _LEAST_WAIT_US), _MOST_WAIT_US)
+        return Verdict(event=Event.RETRY, tries=tries - 1, due_at=now_at + wait_us)
     may_have_happened = not failure.before_sending
     once_only = spec.delivery is Delivery.AT_MOST_ONCE and may_have_happened
     if not failure.retryable or once_only or tries > spec.retry.max:

@@ -10,8 +10,8 @@ import msgspec
 from hourhand.clock import Clock
 from hourhand.core.identity import RunKey, format_run_id
 from hourhand.core.instant import MINUTE_US, SECOND_US
-from hourhand.core.lifecycle import State
-from hourhand.core.model import FOREVER, Job, OnceTiming
+from hourhand.core.lifecycle import FINAL, State
+from hourhand.core.model import FOREVER, Job, JobState, OnceTiming, Trigger
 from hourhand.core.plan import MissedTimes, expected_times
 from hourhand.core.run import DeadLetter, RunView
 from hourhand.errors import Invalid, NotFound
@@ -43,7 +43,11 @@ class Runs:
     async def history(self, job: Job, *, before_at: int | None = None, limit: int = 50) -> list[RunView]:
         """A job's runs, newest first, the coming and running ones included."""
         nominals = await self._planned_nominals(job)
-        return await self._store.job_runs(job.tenant, job.id, nominals, before_at, limit)
+        runs = await self._store.job_runs(job.tenant, job.id, nominals, before_at, limit)
+        if before_at is None and not any(run.state is State.PENDING for run in runs):
+            coming = _foreseen(job, self._clock.now())  # it lies beyond what is planned
+            runs = [coming, *runs][:limit] if coming is not None else runs
+        return runs
 
     async def missed(self, job: Job) -> list[MissedTimes]:
         """What a job missed while nobody planned: no runs of their own, since nobody wrote them."""
@@ -53,12 +57,13 @@ class Runs:
         """The newest run that is due and neither skipped nor cancelled speaks for the job."""
         now_at = self._clock.now()
         # A manual run may be named a few microseconds after the moment at which it was asked for.
-        runs = await self.history(job, before_at=now_at + SECOND_US, limit=_STATUS_DEPTH)
+        before_at = max(now_at + SECOND_US, (next_at or 0) + 1)
+        runs = await self.history(job, before_at=before_at, limit=_STATUS_DEPTH)
         last = next((run for run in runs if _speaks(run, now_at)), None)
         return Status(
             state=State.PENDING if last is None else last.state,
             last_run=last,
-            next_at=next_at,
+            next_at=_next_of(job, runs, next_at, now_at),
             retry_count=0 if last is None else _retries(last),
         )
 
@@ -66,6 +71,9 @@ class Runs:
         """One run, wherever it is, or NotFound."""
         run = await self._store.get_run(tenant, key)
         if run is None:
+            job = await self._store.get_job(tenant, key.job_id)
+            run = None if job is None else _foreseen(job, max(self._clock.now(), key.scheduled_at - 1))
+        if run is None or run.scheduled_at != key.scheduled_at:
             raise NotFound(f"there is no run {format_run_id(*key)}")
         return run
 
@@ -146,6 +154,41 @@ def _retries(run: RunView) -> int:
 
 def _key(letter: DeadLetter) -> RunKey:
     return RunKey(letter.job_id, letter.scheduled_at)
+
+
+def _foreseen(job: Job, after_at: int) -> RunView | None:
+    """The first coming run of an active job, which nobody has written yet; its id is computed all the same."""
+    rule = job.spec.rule
+    if rule is None or job.state is not JobState.ACTIVE:
+        return None
+    at = rule.next(max(after_at, job.since))
+    if at is None or at > job.until:
+        return None
+    return RunView(
+        job_id=job.id,
+        scheduled_at=at,
+        tenant=job.tenant,
+        state=State.PENDING,
+        trigger=Trigger.SCHEDULED,
+        due_at=at,
+        tries=0,
+        fence=0,
+        version=None,
+        worker=None,
+    )
+
+
+def _next_of(job: Job, runs: Sequence[RunView], next_at: int | None, now_at: int) -> int | None:
+    """The next time that will be run: jitter may hold back a nominal time that has passed, and a coming
+    one may have been cancelled."""
+    waiting = [run.scheduled_at for run in runs if run.state is State.PENDING and run.due_at > now_at]
+    ended = {run.scheduled_at for run in runs if run.state in FINAL}
+    if waiting:
+        return min(waiting)
+    if next_at is None or next_at not in ended:
+        return next_at
+    later = _foreseen(job, next_at)
+    return None if later is None else later.scheduled_at
 
 
 def _check_size(keys: Sequence[RunKey]) -> None:

@@ -19,8 +19,10 @@ from hourhand.functions.arguments import WrongArguments
 from hourhand.functions.context import Run
 from hourhand.functions.registry import RegisteredFunction
 from hourhand.ports.target import OK, Result
+from hourhand.targets.loop_watch import LoopHeld
 from hourhand.targets.python_outcome import (
     cancelled_itself,
+    held_the_loop,
     no_such_function,
     no_thread,
     raised,
@@ -36,7 +38,7 @@ class PythonExecutor:
     """The Python target."""
 
     def __init__(
-        self, functions: Mapping[str, RegisteredFunction], *, threads: int = 64, left_behind_max: int = 64
+        self, functions: Mapping[str, RegisteredFunction], *, threads: int = 64, left_behind_max: int = 512
     ) -> None:
         self._functions = functions
         self._threads = Threads("hourhand-function", size=threads, left_behind_max=left_behind_max)
@@ -110,6 +112,8 @@ def _caught(error: BaseException) -> Result:
         if task is None or task.cancelling():
             raise error
         return cancelled_itself()
+    if isinstance(error, LoopHeld):
+        return held_the_loop(error.seconds)
     if isinstance(error, GeneratorExit):  # the coroutine is being closed, nobody takes a result
         raise error
     return raised(error)

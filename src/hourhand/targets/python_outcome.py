@@ -53,15 +53,24 @@ def wrong_arguments(error: WrongArguments) -> Result:
 
 
 def no_such_function(name: str) -> Result:
-    """Another worker may know it."""
+    """Another worker may know it, or this one after its next start: the run waits."""
     module = name.partition(":")[0]
     words = f"no function {name!r} is registered on this worker; start it with --import {module}"
-    return _failed(words, Failure(before_sending=True))
+    return _failed(words, Failure(before_sending=True, unserved=True))
 
 
 def no_thread(error: Exception) -> Result:
-    """The worker has no thread to run it on."""
-    return _failed(f"not started: {error}", Failure(before_sending=True))
+    """The worker has no thread to run it on: the run waits."""
+    return _failed(f"not started: {error}", Failure(before_sending=True, unserved=True))
+
+
+def held_the_loop(seconds: float) -> Result:
+    """An async function did not yield, and everything else stood still meanwhile."""
+    words = (
+        f"held the event loop for {seconds:g} s without yielding, and was interrupted; "
+        "make it a plain def, which runs on a thread, or await"
+    )
+    return _failed(words, Failure())
 
 
 def cancelled_itself() -> Result:

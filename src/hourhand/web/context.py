@@ -8,6 +8,7 @@ from prometheus_client import CollectorRegistry
 
 from hourhand.clock import Clock
 from hourhand.core.model import DEFAULT_TENANT
+from hourhand.errors import NotAllowed
 from hourhand.ports.store import Store
 from hourhand.services.jobs import Jobs
 from hourhand.services.runs import Runs
@@ -43,4 +44,7 @@ def context_of(request: Request) -> WebContext:
 
 def caller_of(request: Request) -> tuple[WebContext, str]:
     """The context, and whose jobs a request is about; without logins there is one tenant."""
+    asked = request.headers.get("Hourhand-Tenant", DEFAULT_TENANT)
+    if asked != DEFAULT_TENANT:
+        raise NotAllowed(f"this server has one tenant, {DEFAULT_TENANT!r}; tenants need logins")
     return context_of(request), DEFAULT_TENANT

@@ -21,6 +21,8 @@ from hourhand.core.run import ClaimedRun, Settlement
 from hourhand.errors import HourhandError
 from hourhand.functions import Registry, load_modules
 from hourhand.ids import IdSource
+from hourhand.targets.loop_watch import LoopWatch
+from hourhand.targets.python import PythonExecutor
 from hourhand.telemetry import Telemetry, configure_logging
 from hourhand.web.app import create_app
 from hourhand.web.context import WebSettings
@@ -102,6 +104,7 @@ class _Up:
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, self._stop.set)
         demo = await _create_demo(parts) if is_new and self._options.demo else []
+        watch = LoopWatch(PythonExecutor.execute.__code__)
         await parts.node.start()
         serving = asyncio.create_task(server.serve(sockets=[listener]))
         ticking = asyncio.create_task(_tick(feed, clock))
@@ -117,6 +120,7 @@ class _Up:
         await serving
         await parts.node.stop(settings.worker.drain_us)
         ticking.cancel()
+        watch.stop()
         await parts.close()
         feed.say("stopped")
         writer.close()

@@ -141,11 +141,11 @@ def backlog(tx: Tx) -> Backlog:
 
 
 def _job(tx: Tx, record: JobRecord) -> Job:
-    """A job with the state people see: completed once its last time has been and gone."""
+    """A job with the state people see: completed once its last time has been and gone, or was cancelled."""
     state = JobState.PAUSED if record.paused else JobState.ACTIVE
     if record.once_at is not None:
-        passed = record.once_at <= tx.now_at
-        if passed and not tx.one("is_live", {"job_id": record.id, "scheduled_at": record.once_at})[0]:
+        may_be_over = not record.paused or record.once_at <= tx.now_at
+        if may_be_over and not tx.one("is_live", {"job_id": record.id, "scheduled_at": record.once_at})[0]:
             state = JobState.COMPLETED
     elif record.until < tx.now_at:
         state = JobState.COMPLETED
