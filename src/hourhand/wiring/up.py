@@ -183,7 +183,7 @@ def _tell(feed: Feed, batch: Sequence[tuple[ClaimedRun, Settlement]]) -> None:
             continue
         detail = msgspec.json.decode(settlement.detail) if settlement.detail else {}
         retry = None
-        if settlement.event is Event.RETRY:
+        if settlement.event is Event.RETRY and settlement.tries > run.tries:  # else it waits for a worker
             delay_us = max(0, settlement.due_at - settlement.finished_at)
             retry = NextTry(number=settlement.tries, of=run.spec.retry.max, delay_us=delay_us)
         feed.settled(
