@@ -118,11 +118,12 @@ async def test_what_a_lost_worker_held_for_later_costs_no_try_and_is_not_early(w
 
 
 async def test_a_cancelled_run_of_a_lost_worker_is_cancelled(world: World) -> None:
-    job = await world.create(once(START_AT))
+    job = await world.create(once(START_AT), retry=Retry(max=0))
     await lose_a_worker(world)
     await world.runs.cancel(job.tenant, key_of(job, START_AT))
     await world.sweep()
     assert await world.state(job, START_AT) is State.CANCELLED
+    assert not await world.is_dead(job, START_AT)
 
 
 async def test_a_run_of_a_deleted_job_ends_with_its_worker(world: World) -> None:
