@@ -78,7 +78,7 @@ class Storm:
             await self._sweep()
             await self._store.hand_on_slots(1_000)
             cursors: dict[int, Cursor] = {}
-            while True:
+            for _ in range(1_000):
                 runs, cursors = await self._claim(200, cursors, node)
                 if not runs and not cursors:
                     break
