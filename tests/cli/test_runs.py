@@ -125,3 +125,10 @@ def test_dead_letters_are_counted_by_cause(hourhand, make) -> None:
 )
 def test_which_dead_letters_must_be_said(hourhand, arguments: list[str]) -> None:
     assert hourhand("dlq", "discard", "-y", *arguments).code == 2
+
+
+@pytest.mark.parametrize("verb", ["requeue", "discard"])
+def test_what_is_no_dead_letter_is_not_found(hourhand, make, verb: str) -> None:
+    run_id = hourhand("jobs", "run", make("succeed"), "--wait", "-q").out.strip()
+    done = hourhand("dlq", verb, run_id)
+    assert (done.code, f"not a dead letter: {run_id}" in done.err) == (3, True)

@@ -223,3 +223,31 @@ async def test_one_request_changes_a_bounded_number_of_letters(world: World) -> 
     for change in (world.runs.requeue, world.runs.discard, world.runs.dead_among):
         with pytest.raises(Invalid, match="at most"):
             await change("default", too_many)
+
+
+# --- what is announced
+
+
+async def test_a_cancelled_coming_run_is_not_announced(world: World) -> None:
+    job, _ = await working(world)
+    next_at = (await status(world, job)).next_at
+    assert next_at == START_AT + 10 * SECOND_US
+    await world.runs.cancel(job.tenant, RunKey(job.id, next_at))
+    assert (await status(world, job)).next_at == START_AT + 20 * SECOND_US
+
+
+async def test_a_run_that_jitter_holds_back_is_still_to_come(world: World) -> None:
+    job, _ = await working(world, jitter_us=5 * SECOND_US)
+    [first, *_] = reversed(await world.runs.history(job))
+    assert first.due_at > first.scheduled_at
+    world.go_to(first.scheduled_at)
+    assert (await status(world, job)).next_at == first.scheduled_at
+
+
+async def test_a_run_beyond_what_is_planned_is_in_history_and_can_be_read(world: World) -> None:
+    job = await world.create(every(3600))
+    [coming] = await world.runs.history(job)
+    assert coming.state is State.PENDING
+    assert await world.runs.get(job.tenant, RunKey(job.id, coming.scheduled_at)) == coming
+    with pytest.raises(NotFound):
+        await world.runs.get(job.tenant, RunKey(job.id, coming.scheduled_at + 1))
