@@ -14,9 +14,9 @@ from hourhand.core.lifecycle import Phase, State
 from hourhand.core.model import Trigger
 from hourhand.core.run import TRIGGERS
 from hourhand.ports.store import Store
+from hourhand.stores.relational.rows import STATES
 from hourhand.stores.sqlite import SqliteStore
-from hourhand.stores.sqlite.engine import Tx
-from hourhand.stores.sqlite.rows import STATES
+from hourhand.stores.sqlite.engine import SqliteTx
 
 LEAD_US = 2 * SECOND_US
 KEEP_US = 30 * DAY_US
@@ -190,7 +190,7 @@ class SqliteMemoryHarness(_SqliteHarness):
         pytest.skip("a store in memory leaves nothing behind")
 
 
-def _sqlite_tables(tx: Tx) -> Tables:
+async def _sqlite_tables(tx: SqliteTx) -> Tables:
     def rows(query: str) -> list[Any]:
         return tx._connection.execute(query).fetchall()
 

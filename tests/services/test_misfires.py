@@ -160,7 +160,7 @@ async def ended(world: World, job: Job) -> Sequence[RunView]:
 
 
 async def gaps_of(world: World, job: Job) -> list[tuple[int, int, int, int]]:
-    def read(tx: object) -> list[tuple[int, int, int, int]]:
+    async def read(tx: object) -> list[tuple[int, int, int, int]]:
         return tx._connection.execute(  # type: ignore[attr-defined,no-any-return]
             "SELECT g.from_at, g.to_at, g.missed, g.ran FROM clock_gaps AS g JOIN jobs AS j"
             " ON j.clock_id = g.clock_id WHERE j.id = ? AND g.policy = ?",

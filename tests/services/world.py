@@ -412,7 +412,7 @@ class World:
         return bool(letters)
 
 
-def _planned_rows(tx: Any) -> list[tuple[int, int]]:
+async def _planned_rows(tx: Any) -> list[tuple[int, int]]:
     return [tuple(row) for row in tx._connection.execute("SELECT scheduled_at, job_id FROM planned")]
 
 

@@ -17,8 +17,9 @@ from hourhand.core.lifecycle import State
 from hourhand.core.model import Job
 from hourhand.errors import Conflict, StorageFull, Unavailable
 from hourhand.ports.store import JobQuery, Store
+from hourhand.stores.relational.tx import Operation
 from hourhand.stores.sqlite import SqliteStore
-from hourhand.stores.sqlite.engine import Operation, Tx, execute_group
+from hourhand.stores.sqlite.engine import SqliteTx, execute_group
 from hourhand.stores.sqlite.file import open_writer
 from tests.contract.builders import draft, every, spec
 from tests.contract.checker import assert_sound
@@ -37,7 +38,7 @@ async def harness(tmp_path: Path) -> AsyncIterator[SqliteFileHarness]:
 
 
 def put(key: str) -> Operation[str]:
-    def operation(tx: Tx) -> str:
+    async def operation(tx: SqliteTx) -> str:
         tx._connection.execute("INSERT INTO meta (key, value) VALUES (?, '')", (key,))
         tx.hints.add(key)
         return key
@@ -56,16 +57,16 @@ def keys(connection: sqlite3.Connection) -> set[str]:
 def test_an_operation_that_fails_undoes_itself_and_no_neighbour(tmp_path: Path) -> None:
     connection = open_writer(tmp_path / "store.db", 64)
 
-    def fails_halfway(tx: Tx) -> None:
-        put("half")(tx)
+    async def fails_halfway(tx: SqliteTx) -> None:
+        await put("half")(tx)
         raise Conflict("no")
 
-    def breaks_a_key(tx: Tx) -> None:
-        put("broken")(tx)
-        put("first")(tx)
+    async def breaks_a_key(tx: SqliteTx) -> None:
+        await put("broken")(tx)
+        await put("first")(tx)
 
-    def breaks_halfway(tx: Tx) -> None:
-        put("half, too")(tx)
+    async def breaks_halfway(tx: SqliteTx) -> None:
+        await put("half, too")(tx)
         raise ZeroDivisionError
 
     operations = [put("first"), fails_halfway, put("second"), breaks_a_key, breaks_halfway, put("third")]
@@ -82,7 +83,7 @@ def test_a_commit_that_fails_fails_them_all_and_leaves_nothing(tmp_path: Path) -
     connection.execute("CREATE TABLE parent (id INTEGER PRIMARY KEY)")
     connection.execute("CREATE TABLE child (id REFERENCES parent (id) DEFERRABLE INITIALLY DEFERRED)")
 
-    def breaks_the_commit(tx: Tx) -> None:
+    async def breaks_the_commit(tx: SqliteTx) -> None:
         tx._connection.execute("INSERT INTO child VALUES (1)")
 
     results, hints = execute_group(connection, ManualClock(), [put("first"), breaks_the_commit])

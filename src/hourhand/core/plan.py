@@ -76,6 +76,7 @@ class ClockPlan(msgspec.Struct, frozen=True, kw_only=True):
     gaps: tuple[Gap, ...] = ()
     late_to: int | None = None  # the newest missed time, where the clock was behind
     groups: tuple[MisfireGroup, ...] = ()  # then it holds only if all members belong to one of these
+    fence: int | None = None  # of the clock's segment, as the planner holds it; None: nobody shares segments
 
 
 class Lateness(StrEnum):

@@ -15,7 +15,7 @@ Contract, the same on every backend and held by `tests/contract`:
   not at all, and every verb may be repeated.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
 from typing import Protocol
 
@@ -94,6 +94,7 @@ class Clock(msgspec.Struct, frozen=True, kw_only=True):
     id: int
     rule_key: str
     next_at: int
+    segment: int = 0
     misfires: tuple[MisfireGroup, ...] = ()  # how its members miss, where it is behind
 
 
@@ -298,7 +299,10 @@ class Store(Protocol):
         ...
 
     async def plan(self, plans: Sequence[ClockPlan]) -> int:
-        """Write the members' runs and move each clock on by compare-and-set; says how many runs."""
+        """Write the members' runs and move each clock on by compare-and-set; says how many runs.
+
+        A plan made under another fence than its segment has now changes nothing.
+        """
         ...
 
     # --- runs
@@ -350,6 +354,13 @@ class Store(Protocol):
 
     async def end_node(self, node_id: int) -> None:
         """Declare a node gone."""
+        ...
+
+    async def hold_segments(self, node_id: int, kind: str, name: str, lease_us: int) -> Mapping[int, int]:
+        """Renew a node and its even share of the segments among the live nodes of its kind.
+
+        Answers what it holds, each segment with its fence; LeaseLost when the lease had run out.
+        """
         ...
 
     async def nodes(self) -> list[NodeInfo]:

@@ -1,6 +1,6 @@
 """Runs operations on the file: one writer thread with group commit, a few readers beside it.
 
-An operation is a plain function of a `Tx`. Operations that arrive while a commit is on its way to the
+An operation is a coroutine of a `Tx` that never waits. Operations that arrive while a commit is on its way to the
 disk share the next one; each is whole or not at all, and its future resolves after the commit.
 `InlineEngine` does the same on the caller's thread, for simulations on a virtual clock.
 """
@@ -12,13 +12,14 @@ import threading
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any
+
+import msgspec
 
 from hourhand.clock import Clock
 from hourhand.errors import HourhandError, StorageFull, Unavailable
+from hourhand.stores.relational.tx import Operation, Parameters, T
 from hourhand.stores.sqlite.statements import repeated, statements
-
-T = TypeVar("T")
 
 MAX_GROUP = 64  # operations that share one commit
 _MAX_WAITING = 10_000
@@ -29,8 +30,8 @@ _READER_CACHE_KIB = 4 * 1024
 _CHECKPOINT_PAGES = 32_000  # 128 MB of log, then pages move to the file; a busy hour rewrites the same ones
 
 
-class Tx:
-    """A transaction that an operation works in."""
+class SqliteTx:
+    """A transaction on one connection. Nothing in it waits, so `drive` runs an operation to its end."""
 
     def __init__(self, connection: sqlite3.Connection, now_at: int) -> None:
         self._connection = connection
@@ -38,19 +39,19 @@ class Tx:
         self.now_at = now_at
         self.hints: set[str] = set()
 
-    def run(self, name: str, parameters: Sequence[Any] | dict[str, Any] = ()) -> sqlite3.Cursor:
+    async def run(self, name: str, parameters: Parameters = ()) -> int:
         """Execute a named statement."""
-        return self._connection.execute(self._statements[name], parameters)
+        return self._connection.execute(self._statements[name], parameters).rowcount
 
-    def one(self, name: str, parameters: Sequence[Any] | dict[str, Any] = ()) -> Any:
+    async def one(self, name: str, parameters: Parameters = ()) -> Any:
         """The first row of a named query, None where there is none."""
         return self._connection.execute(self._statements[name], parameters).fetchone()
 
-    def all(self, name: str, parameters: Sequence[Any] | dict[str, Any] = ()) -> list[Any]:
+    async def all(self, name: str, parameters: Parameters = ()) -> list[Any]:
         """All rows of a named query."""
         return self._connection.execute(self._statements[name], parameters).fetchall()
 
-    def insert(self, name: str, rows: Sequence[Sequence[Any]]) -> None:
+    async def insert(self, name: str, rows: Sequence[Sequence[Any]]) -> None:
         """Execute a named one-row insert for many rows, in as few steps as possible."""
         start = 0
         for size in _ROWS_PER_STEP:
@@ -59,24 +60,22 @@ class Tx:
                 self._connection.execute(repeated(name, size), [value for row in chunk for value in row])
                 start += size
 
+    def array(self, values: Sequence[int] | Sequence[str]) -> Any:
+        """A text for json_each."""
+        return msgspec.json.encode(list(values)).decode()
 
-Operation = Callable[[Tx], T]
+    async def look_at_clock(self) -> None:
+        """There is one writer: no time passes in waiting for locks."""
 
 
-class Engine(Protocol):
-    """Where operations are executed."""
-
-    async def write(self, operation: Operation[T]) -> T:
-        """Execute in a transaction that is durable when this returns."""
-        ...
-
-    async def read(self, operation: Operation[T]) -> T:
-        """Execute on a snapshot, beside the writer."""
-        ...
-
-    async def close(self) -> None:
-        """Finish what is under way."""
-        ...
+def drive(operation: Operation[T], tx: SqliteTx) -> T:
+    """Run an operation to its end on this thread."""
+    steps = operation(tx).__await__()
+    try:
+        next(steps)
+    except StopIteration as end:
+        return end.value  # type: ignore[no-any-return]
+    raise RuntimeError("an operation waited for something other than its transaction")
 
 
 def connect(path: str, cache_kib: int) -> sqlite3.Connection:
@@ -160,7 +159,7 @@ class ThreadedEngine:
         try:
             connection.execute("BEGIN")
             try:
-                return operation(Tx(connection, self._clock.now()))
+                return drive(operation, SqliteTx(connection, self._clock.now()))
             finally:
                 connection.execute("COMMIT")
         except sqlite3.Error as error:
@@ -220,7 +219,7 @@ class InlineEngine:
     async def read(self, operation: Operation[T]) -> T:
         """Execute at once."""
         try:
-            return operation(Tx(self._connection, self._clock.now()))
+            return drive(operation, SqliteTx(self._connection, self._clock.now()))
         except sqlite3.Error as error:
             raise translated(error) from error
 
@@ -249,10 +248,10 @@ def execute_group(
 
 def _execute(connection: sqlite3.Connection, clock: Clock, operation: Operation[Any], hints: set[str]) -> Any:
     """One operation behind a savepoint. An error that ended the whole transaction is passed on."""
-    tx = Tx(connection, clock.now())
+    tx = SqliteTx(connection, clock.now())
     connection.execute("SAVEPOINT operation")
     try:
-        result = operation(tx)
+        result = drive(operation, tx)
     except Exception as error:
         if not connection.in_transaction:  # a full disk or a broken file ends the transaction itself
             raise (

@@ -66,6 +66,8 @@ def open_writer(path: Path | None, segments: int) -> sqlite3.Connection:
         for statement in _TEMPORARY:
             connection.execute(statements()[statement])
         connection.execute(statements()["end_all_nodes"])
+        for segment in range(segments):
+            connection.execute(statements()["add_segment"], (segment,))
     except BaseException as error:
         if connection is not None:
             connection.close()

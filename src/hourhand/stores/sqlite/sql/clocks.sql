@@ -1,5 +1,5 @@
 -- due_clocks: clocks to be planned, the most overdue first
-SELECT id, rule, next_at FROM clocks
+SELECT id, rule, next_at, segment FROM clocks
 WHERE next_at < ? AND segment IN (SELECT value FROM json_each(?)) ORDER BY next_at LIMIT ?;
 
 -- next_clock: when the next clock is to be planned
@@ -17,15 +17,17 @@ DELETE FROM temp.plan_step;
 DELETE FROM temp.plan_time;
 
 -- add_step: a clock and where it is to go
-INSERT INTO temp.plan_step (clock_id, expected, next_at, late_to) VALUES (?, ?, ?, ?);
+INSERT INTO temp.plan_step (clock_id, expected, next_at, late_to, fence) VALUES (?, ?, ?, ?, ?);
 
 -- add_time: a nominal time for a clock's members
 INSERT INTO temp.plan_time (clock_id, at, room_us, background, policy, grace_us, catch_up, until, since_from, since_below)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
 
--- drop_stale_steps: clocks that somebody else moved meanwhile
+-- drop_stale_steps: clocks that somebody else moved meanwhile, or whose segment changed hands
 DELETE FROM temp.plan_step WHERE NOT EXISTS (
-    SELECT 1 FROM clocks WHERE clocks.id = plan_step.clock_id AND clocks.next_at = plan_step.expected)
+    SELECT 1 FROM clocks AS c LEFT JOIN segments AS s ON s.segment = c.segment
+    WHERE c.id = plan_step.clock_id AND c.next_at = plan_step.expected
+        AND (plan_step.fence IS NULL OR s.fence = plan_step.fence))
 RETURNING clock_id;
 
 -- drop_step: leave a clock out of this batch

@@ -13,6 +13,24 @@ UPDATE nodes SET lease_until = 0;
 -- node_exists: whether a node was ever known
 SELECT 1 FROM nodes WHERE id = ?;
 
+-- add_segment: a segment that can be held
+INSERT INTO segments (segment) VALUES (?) ON CONFLICT DO NOTHING;
+
+-- live_of_kind: nodes of a kind with a live lease, in the order in which they share
+SELECT id FROM nodes WHERE kind = ? AND lease_until > ? ORDER BY id;
+
+-- segments_of: what a node holds, with the fences
+SELECT segment, fence FROM segments WHERE node_id = ?;
+
+-- give_segments: a node gives back its last segments
+UPDATE segments SET node_id = NULL WHERE node_id = :node_id AND segment >= :from;
+
+-- take_segments: a node takes segments that no live node holds
+UPDATE segments SET node_id = :node_id, fence = fence + 1 WHERE segment IN (
+    SELECT s.segment FROM segments AS s LEFT JOIN nodes AS n ON n.id = s.node_id
+    WHERE n.lease_until IS NULL OR n.lease_until <= :now ORDER BY s.segment LIMIT :limit)
+RETURNING segment, fence;
+
 -- nodes: every node
 SELECT id, kind, name, started_at, lease_until FROM nodes ORDER BY started_at;
 

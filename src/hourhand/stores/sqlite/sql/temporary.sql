@@ -1,6 +1,6 @@
 -- temp_step: clocks that a plan moves
 CREATE TEMP TABLE IF NOT EXISTS plan_step (clock_id INTEGER PRIMARY KEY, expected INTEGER, next_at INTEGER,
-    late_to INTEGER);
+    late_to INTEGER, fence INTEGER);
 
 -- temp_time: nominal times that a plan inserts
 CREATE TEMP TABLE IF NOT EXISTS plan_time (clock_id INTEGER, at INTEGER, room_us INTEGER, background INTEGER,

@@ -9,16 +9,16 @@ from hourhand.core.model import FOREVER, Trigger
 from hourhand.core.run import TRIGGER_CODES, TRIGGERS, DeadLetter, RunView
 from hourhand.errors import Conflict
 from hourhand.ports.store import DeadGroup, DeadPage, DeadQuery, Hint
-from hourhand.stores.sqlite.engine import Tx
-from hourhand.stores.sqlite.jobs import load
-from hourhand.stores.sqlite.reading import get_run
-from hourhand.stores.sqlite.rows import UnstartedRow
-from hourhand.stores.sqlite.slots import end_unstarted, hand_on
+from hourhand.stores.relational.jobs import load
+from hourhand.stores.relational.reading import get_run
+from hourhand.stores.relational.rows import UnstartedRow
+from hourhand.stores.relational.slots import end_unstarted, hand_on
+from hourhand.stores.relational.tx import Tx
 
 _END = (FOREVER, FOREVER, FOREVER)
 
 
-def dead_letters(tx: Tx, tenant: str, query: DeadQuery) -> DeadPage:
+async def dead_letters(tx: Tx, tenant: str, query: DeadQuery) -> DeadPage:
     """A page of dead letters, newest first."""
     failed_at, job, scheduled_at = query.before or _END
     name = "dead_page" if query.job_id is None else "dead_page_of"
@@ -34,7 +34,7 @@ def dead_letters(tx: Tx, tenant: str, query: DeadQuery) -> DeadPage:
     }
     if query.job_id is not None:
         parameters["job_id"] = query.job_id
-    letters = tuple(_letter(row) for row in tx.all(name, parameters))
+    letters = tuple(_letter(row) for row in await tx.all(name, parameters))
     last = letters[-1] if len(letters) == query.limit else None
     return DeadPage(
         letters=letters,
@@ -42,54 +42,56 @@ def dead_letters(tx: Tx, tenant: str, query: DeadQuery) -> DeadPage:
     )
 
 
-def dead_groups(tx: Tx, tenant: str, by: str, limit: int) -> list[DeadGroup]:
+async def dead_groups(tx: Tx, tenant: str, by: str, limit: int) -> list[DeadGroup]:
     """Dead letters counted by cause or by job."""
-    rows = tx.all("dead_by_job" if by == "job" else "dead_by_error", (tenant, limit))
+    rows = await tx.all("dead_by_job" if by == "job" else "dead_by_error", (tenant, limit))
     return [DeadGroup(value=row[0], count=row[1], sample=_letter(row[2:])) for row in rows]
 
 
-def requeue(tx: Tx, tenant: str, keys: Sequence[RunKey]) -> list[RunKey]:
+async def requeue(tx: Tx, tenant: str, keys: Sequence[RunKey]) -> list[RunKey]:
     """The same runs go on: fence kept, tries reset, due now."""
     moved = []
     for key in keys:
-        record = load(tx, tenant, key.job_id)
-        dead = None if record is None else tx.one("take_dead", (key.job_id, key.scheduled_at, tenant))
+        record = await load(tx, tenant, key.job_id)
+        dead = None if record is None else await tx.one("take_dead", (key.job_id, key.scheduled_at, tenant))
         if record is None or dead is None:
             continue
         requeued = TRIGGER_CODES[Trigger.REQUEUED]
         row = (key.scheduled_at, key.job_id, record.lane, tx.now_at, requeued, dead[0], 0)
-        tx.insert("add_planned", [row])
+        await tx.insert("add_planned", [row])
         moved.append(key)
     if moved:
         tx.hints.add(Hint.RUNS)
     return moved
 
 
-def discard(tx: Tx, tenant: str, keys: Sequence[RunKey]) -> list[RunKey]:
+async def discard(tx: Tx, tenant: str, keys: Sequence[RunKey]) -> list[RunKey]:
     """Remove dead letters; their history stays."""
-    return [key for key in keys if tx.one("take_dead", (key.job_id, key.scheduled_at, tenant)) is not None]
+    return [
+        key for key in keys if await tx.one("take_dead", (key.job_id, key.scheduled_at, tenant)) is not None
+    ]
 
 
-def cancel_run(tx: Tx, tenant: str, key: RunKey) -> RunView | None:
+async def cancel_run(tx: Tx, tenant: str, key: RunKey) -> RunView | None:
     """Cancel at once where nobody executes it, else ask its worker."""
-    run = get_run(tx, tenant, key)
+    run = await get_run(tx, tenant, key)
     if run is None:
         return None
     if run.state in (State.SUCCEEDED, State.FAILED, State.SKIPPED, State.CANCELLED):
         raise Conflict(f"the run has already ended as {run.state}")
     rows = (
-        tx.all("take_planned_row", (key.scheduled_at, key.job_id))
-        or tx.all("take_blocked", (key.job_id, key.scheduled_at))
-        or tx.all("take_idle_row", (key.job_id, key.scheduled_at))
+        await tx.all("take_planned_row", (key.scheduled_at, key.job_id))
+        or await tx.all("take_blocked", (key.job_id, key.scheduled_at))
+        or await tx.all("take_idle_row", (key.job_id, key.scheduled_at))
     )
     if rows:
         unstarted = [UnstartedRow(*row) for row in rows]
-        end_unstarted(tx, key.job_id, unstarted, State.CANCELLED, {"reason": Reason.ASKED.value})
-        hand_on(tx, key.job_id)
+        await end_unstarted(tx, key.job_id, unstarted, State.CANCELLED, {"reason": Reason.ASKED.value})
+        await hand_on(tx, key.job_id)
     else:
-        tx.run("ask_cancel_run", (key.job_id, key.scheduled_at))
+        await tx.run("ask_cancel_run", (key.job_id, key.scheduled_at))
         tx.hints.add(Hint.CANCEL)
-    return get_run(tx, tenant, key)
+    return await get_run(tx, tenant, key)
 
 
 def _letter(row: Sequence[Any]) -> DeadLetter:

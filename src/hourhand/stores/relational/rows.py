@@ -8,7 +8,7 @@ from hourhand.core.identity import lane_of, tenant_lane
 from hourhand.core.lifecycle import Event, State
 from hourhand.core.model import Job, JobSpec, JobState, OnceTiming, Version
 from hourhand.core.run import TRIGGER_CODES, TRIGGERS
-from hourhand.stores.sqlite.engine import Tx
+from hourhand.stores.relational.tx import Tx
 
 STATES = tuple(State)
 STATE_CODES = {state: code for code, state in enumerate(STATES)}
@@ -121,9 +121,9 @@ def job_values(
     }
 
 
-def versions_of(tx: Tx, job_id: int, present: JobRecord | None) -> list[Version]:
+async def versions_of(tx: Tx, job_id: int, present: JobRecord | None) -> list[Version]:
     """All versions of a job, oldest first; one ends where the next begins."""
-    rows = [tuple(row) for row in tx.all("over_versions", (job_id,))]
+    rows = [tuple(row) for row in await tx.all("over_versions", (job_id,))]
     if present is not None:
         rows.append(
             (
@@ -154,11 +154,11 @@ def versions_of(tx: Tx, job_id: int, present: JobRecord | None) -> list[Version]
     return found
 
 
-def lane_for(tx: Tx, spec: JobSpec, tenant: str, pools: dict[str, int]) -> int:
+async def lane_for(tx: Tx, spec: JobSpec, tenant: str, pools: dict[str, int]) -> int:
     """The lane a job's scheduled runs wait in; `pools` remembers numbers within one operation."""
     pool_id = pools.get(spec.pool)
     if pool_id is None:
-        row = tx.one("pool_id", (spec.pool,)) or tx.one("add_pool", (spec.pool,))
+        row = await tx.one("pool_id", (spec.pool,)) or await tx.one("add_pool", (spec.pool,))
         pool_id = pools[spec.pool] = int(row[0])
     return lane_of(pool_id, spec.priority, tenant_lane(tenant))
 

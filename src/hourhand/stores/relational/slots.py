@@ -6,11 +6,11 @@ from typing import Any
 from hourhand.core.lifecycle import Phase, State
 from hourhand.core.overlap import free_slots
 from hourhand.ports.store import Hint
-from hourhand.stores.sqlite.engine import Tx
-from hourhand.stores.sqlite.rows import UnstartedRow, ending
+from hourhand.stores.relational.rows import UnstartedRow, ending
+from hourhand.stores.relational.tx import Tx
 
 
-def end_unstarted(
+async def end_unstarted(
     tx: Tx,
     job_id: int,
     rows: Sequence[UnstartedRow],
@@ -19,23 +19,23 @@ def end_unstarted(
     version: int | None = None,
 ) -> None:
     """Write the history of runs that end without an attempt of their own."""
-    tx.insert("add_ending", [ending(job_id, row, state, tx.now_at, detail, version) for row in rows])
+    await tx.insert("add_ending", [ending(job_id, row, state, tx.now_at, detail, version) for row in rows])
 
 
-def hand_on(tx: Tx, job_id: int) -> int:
+async def hand_on(tx: Tx, job_id: int) -> int:
     """Give a job's free slots to its oldest waiting runs; answers how many."""
-    row = tx.one("concurrency_of", (job_id,))
+    row = await tx.one("concurrency_of", (job_id,))
     if row is None:
         return 0
     handed = 0
-    while (waiting := tx.one("oldest_blocked", (job_id,))) is not None:
+    while (waiting := await tx.one("oldest_blocked", (job_id,))) is not None:
         run = UnstartedRow(*waiting)
-        used = [found[0] for found in tx.all("slots_of", (job_id,))]
+        used = [found[0] for found in await tx.all("slots_of", (job_id,))]
         slots = free_slots(row[0], used, [run.scheduled_at])
         if not slots:
             break
-        tx.all("take_blocked", (job_id, run.scheduled_at))
-        tx.insert(
+        await tx.all("take_blocked", (job_id, run.scheduled_at))
+        await tx.insert(
             "add_ready",
             [
                 (

@@ -15,9 +15,8 @@ from hourhand.core.run import TRIGGER_CODES
 from hourhand.core.tending import Care, attend_at, care_for
 from hourhand.errors import Conflict
 from hourhand.ports.store import Changed, Decide, Hint, JobEdit
-from hourhand.stores.sqlite.engine import Tx
-from hourhand.stores.sqlite.jobs import enrol, load
-from hourhand.stores.sqlite.membership import (
+from hourhand.stores.relational.jobs import enrol, load
+from hourhand.stores.relational.membership import (
     MAX_COMPUTED,
     Enrolment,
     Settings,
@@ -26,7 +25,7 @@ from hourhand.stores.sqlite.membership import (
     leave,
     planned_to,
 )
-from hourhand.stores.sqlite.rows import (
+from hourhand.stores.relational.rows import (
     JobRecord,
     UnstartedRow,
     ending,
@@ -36,103 +35,106 @@ from hourhand.stores.sqlite.rows import (
     to_json,
     versions_of,
 )
+from hourhand.stores.relational.tx import Tx
 
 _SCHEDULED = TRIGGER_CODES[Trigger.SCHEDULED]
 
 
-def change_job(tx: Tx, settings: Settings, tenant: str, job_id: int, decide: Decide) -> Changed | None:
+async def change_job(tx: Tx, settings: Settings, tenant: str, job_id: int, decide: Decide) -> Changed | None:
     """Make the next version of a job from what `decide` says of the present one."""
-    record = load(tx, tenant, job_id)
+    record = await load(tx, tenant, job_id)
     if record is None:
         return None
     old = job_of(record)
     edit = decide(old, tx.now_at)
     if edit.spec.key != old.spec.key and edit.spec.key is not None:
-        holder = tx.one("job_by_key", (tenant, edit.spec.key))
+        holder = await tx.one("job_by_key", (tenant, edit.spec.key))
         if holder is not None:
             raise Conflict(f"the key {edit.spec.key!r} belongs to another job")
-    return _apply(tx, settings, record, old, edit, _cut(tx, settings, record))
+    return await _apply(tx, settings, record, old, edit, await _cut(tx, settings, record))
 
 
-def delete_job(tx: Tx, settings: Settings, tenant: str, job_id: int, cancel_running: bool) -> Changed | None:
+async def delete_job(
+    tx: Tx, settings: Settings, tenant: str, job_id: int, cancel_running: bool
+) -> Changed | None:
     """Remove a job with everything that nobody executes; its versions stay."""
-    record = load(tx, tenant, job_id)
+    record = await load(tx, tenant, job_id)
     if record is None:
         return None
     job = job_of(record)
-    cut = _cut(tx, settings, record)
-    _drop_coming(tx, record, job, cut)
-    leave(tx, record, job, cut)  # what it was still to get ends as cancelled, like all that is planned
-    _end_paused(tx, record, cut)
-    ended = [UnstartedRow(*row) for row in tx.all("drop_blocked_of", (job_id,))]
-    ended += [UnstartedRow(*row) for row in tx.all("drop_idle_of", (job_id,))]
+    cut = await _cut(tx, settings, record)
+    await _drop_coming(tx, record, job, cut)
+    await leave(tx, record, job, cut)  # what it was still to get ends as cancelled, like all that is planned
+    await _end_paused(tx, record, cut)
+    ended = [UnstartedRow(*row) for row in await tx.all("drop_blocked_of", (job_id,))]
+    ended += [UnstartedRow(*row) for row in await tx.all("drop_idle_of", (job_id,))]
     reason = {"reason": Reason.DELETED.value}
-    tx.insert(
+    await tx.insert(
         "add_ending",
         [ending(job_id, row, State.CANCELLED, tx.now_at, reason, record.version) for row in ended],
     )
-    tx.run("drop_dead_of", (job_id,))
+    await tx.run("drop_dead_of", (job_id,))
     if cancel_running:
-        tx.run("cancel_running_of", (job_id,))
+        await tx.run("cancel_running_of", (job_id,))
         tx.hints.add(Hint.CANCEL)
-    _keep_version(tx, record)
+    await _keep_version(tx, record)
     tombstone = (job_id, record.version + 1, tenant, cut, record.until, record.paused, 1, None, record.spec)
-    tx.insert("add_version", [tombstone])
-    tx.run("drop_job", (job_id,))
+    await tx.insert("add_version", [tombstone])
+    await tx.run("drop_job", (job_id,))
     return Changed(job=job, effective_from=cut)
 
 
-def tend_jobs(tx: Tx, settings: Settings, limit: int) -> int | None:
+async def tend_jobs(tx: Tx, settings: Settings, limit: int) -> int | None:
     """Give each job that wants it the care it needs; answers when the next one does."""
-    for row in tx.all("jobs_to_tend", (tx.now_at, limit)):
+    for row in await tx.all("jobs_to_tend", (tx.now_at, limit)):
         record = JobRecord(*row)
         job = job_of(record)
         match care_for(job, tx.now_at, settings.keep_us):
             case Care.RESUME:
-                _resume(tx, settings, record, job)
+                await _resume(tx, settings, record, job)
                 continue
             case Care.SKIP_AS_PAUSED:
-                _skip_as_paused(tx, record)
+                await _skip_as_paused(tx, record)
             case Care.LEAVE_CLOCK:
-                leave(tx, record, job, job.until)
-                tx.run("forget_clock", (job.id,))
+                await leave(tx, record, job, job.until)
+                await tx.run("forget_clock", (job.id,))
             case Care.FORGET:
-                if not tx.one("run_is_live", {"job_id": job.id, "scheduled_at": record.once_at}):
-                    delete_job(tx, settings, job.tenant, job.id, cancel_running=False)
+                if not await tx.one("run_is_live", {"job_id": job.id, "scheduled_at": record.once_at}):
+                    await delete_job(tx, settings, job.tenant, job.id, cancel_running=False)
                     continue
-                tx.run("attend_later", (tx.now_at + settings.keep_us, job.id))
+                await tx.run("attend_later", (tx.now_at + settings.keep_us, job.id))
                 continue
             case Care.NOTHING:
                 pass
-        tx.run("attend_later", (attend_at(job, settings.keep_us, tx.now_at), job.id))
-    return tx.one("next_attend")[0]  # type: ignore[no-any-return]
+        await tx.run("attend_later", (attend_at(job, settings.keep_us, tx.now_at), job.id))
+    return (await tx.one("next_attend"))[0]  # type: ignore[no-any-return]
 
 
-def _resume(tx: Tx, settings: Settings, record: JobRecord, job: Job) -> None:
+async def _resume(tx: Tx, settings: Settings, record: JobRecord, job: Job) -> None:
     """A pause that was to end gives back the times from its end on, however late somebody looks."""
     assert job.paused_until is not None
     cut = max(job.paused_until - 1, record.version_from)
-    _apply(tx, settings, record, job, JobEdit(spec=job.spec, paused=False), cut)
+    await _apply(tx, settings, record, job, JobEdit(spec=job.spec, paused=False), cut)
 
 
-def _apply(tx: Tx, settings: Settings, record: JobRecord, old: Job, edit: JobEdit, cut: int) -> Changed:
+async def _apply(tx: Tx, settings: Settings, record: JobRecord, old: Job, edit: JobEdit, cut: int) -> Changed:
     enrolment = Enrolment(tx, settings)
-    lane = lane_for(tx, edit.spec, old.tenant, enrolment.pools)
+    lane = await lane_for(tx, edit.spec, old.tenant, enrolment.pools)
     if lane != record.lane or edit.spec.jitter_us != old.spec.jitter_us:
-        _move_rows(tx, record, old, edit, lane)
+        await _move_rows(tx, record, old, edit, lane)
     if _moves_times(old, edit):
-        job, clock_id = _retime(tx, enrolment, record, old, edit, lane, cut)
+        job, clock_id = await _retime(tx, enrolment, record, old, edit, lane, cut)
         effective_from = version_from = cut
     else:
-        job, clock_id = _keep_times(tx, enrolment, record, old, edit, lane)
+        job, clock_id = await _keep_times(tx, enrolment, record, old, edit, lane)
         effective_from = version_from = max(tx.now_at, record.version_from)
     attend = attend_at(job, settings.keep_us, tx.now_at - 1)
-    _keep_version(tx, record)
-    tx.run(
+    await _keep_version(tx, record)
+    await tx.run(
         "replace_job",
         job_values(job, version_from=version_from, clock_id=clock_id, attend_at=attend, lane=lane),
     )
-    enrolment.write()
+    await enrolment.write()
     tx.hints |= {Hint.JOBS, Hint.RUNS}
     return Changed(job=job, effective_from=effective_from)
 
@@ -145,41 +147,43 @@ def _moves_times(old: Job, edit: JobEdit) -> bool:
     )
 
 
-def _retime(
+async def _retime(
     tx: Tx, enrolment: Enrolment, record: JobRecord, old: Job, edit: JobEdit, lane: int, cut: int
 ) -> tuple[Job, int | None]:
     """The new version fires at other times: remove what lies after the cut and plan anew from there."""
-    _drop_coming(tx, record, old, cut)
-    leave(tx, record._replace(lane=lane), old, cut)
-    versions = versions_of(tx, old.id, record)
+    await _drop_coming(tx, record, old, cut)
+    await leave(tx, record._replace(lane=lane), old, cut)
+    versions = await versions_of(tx, old.id, record)
     versions[-1] = msgspec.structs.replace(versions[-1], to_at=cut)
     since = first_since(edit.spec, cut)
     until = last_time(edit.spec, edit.spec.rule, since, used_runs(versions), paused=edit.paused)
-    job = _next_version(tx, old, edit, since=since, until=until)
+    job = await _next_version(tx, old, edit, since=since, until=until)
     timing = edit.spec.timing
     if timing != old.spec.timing:
-        _end_paused(tx, record, cut)
+        await _end_paused(tx, record, cut)
     if isinstance(timing, OnceTiming):
-        if tx.one("run_exists", {"job_id": old.id, "scheduled_at": timing.at}):
+        if await tx.one("run_exists", {"job_id": old.id, "scheduled_at": timing.at}):
             return job, None
         if timing == old.spec.timing and timing.at <= min(cut, tx.now_at):
-            _skip_as_paused(tx, record)  # its time passed while it was paused, and nobody had looked yet
+            await _skip_as_paused(
+                tx, record
+            )  # its time passed while it was paused, and nobody had looked yet
             return job, None
-    return job, enrol(enrolment, job, lane)
+    return job, await enrol(enrolment, job, lane)
 
 
-def _keep_times(
+async def _keep_times(
     tx: Tx, enrolment: Enrolment, record: JobRecord, old: Job, edit: JobEdit, lane: int
 ) -> tuple[Job, int | None]:
     """The new version fires at the same times."""
-    job = _next_version(tx, old, edit, since=old.since, until=old.until)
+    job = await _next_version(tx, old, edit, since=old.since, until=old.until)
     if record.clock_id is not None:
-        tx.run("drop_member", (record.clock_id, old.id))
+        await tx.run("drop_member", (record.clock_id, old.id))
         enrolment.add_member(record.clock_id, job, lane)
     return job, record.clock_id
 
 
-def _next_version(tx: Tx, old: Job, edit: JobEdit, since: int, until: int) -> Job:
+async def _next_version(tx: Tx, old: Job, edit: JobEdit, since: int, until: int) -> Job:
     return msgspec.structs.replace(
         old,
         spec=edit.spec,
@@ -193,63 +197,65 @@ def _next_version(tx: Tx, old: Job, edit: JobEdit, since: int, until: int) -> Jo
     )
 
 
-def _keep_version(tx: Tx, record: JobRecord) -> None:
+async def _keep_version(tx: Tx, record: JobRecord) -> None:
     row = (record.id, record.version, record.tenant, record.version_from, record.until, record.paused)
-    tx.insert("add_version", [(*row, 0, record.note, record.spec)])
+    await tx.insert("add_version", [(*row, 0, record.note, record.spec)])
 
 
-def _cut(tx: Tx, settings: Settings, record: JobRecord) -> int:
+async def _cut(tx: Tx, settings: Settings, record: JobRecord) -> int:
     """Nothing that ran, or that a worker may hold, lies after it; nor what an earlier edit promised."""
-    newest = tx.one("newest_run", {"job_id": record.id})[0] or 0
+    newest = (await tx.one("newest_run", {"job_id": record.id}))[0] or 0
     return max(tx.now_at + settings.lead_us, record.version_from, newest)
 
 
-def _drop_coming(tx: Tx, record: JobRecord, job: Job, cut: int) -> None:
-    tx.all("drop_planned", (record.id, to_json(coming_times(tx, record, job, cut))))
+async def _drop_coming(tx: Tx, record: JobRecord, job: Job, cut: int) -> None:
+    await tx.all("drop_planned", (record.id, tx.array(await coming_times(tx, record, job, cut))))
 
 
-def _move_rows(tx: Tx, record: JobRecord, old: Job, edit: JobEdit, lane: int) -> None:
+async def _move_rows(tx: Tx, record: JobRecord, old: Job, edit: JobEdit, lane: int) -> None:
     """Unstarted rows follow to another lane, scheduled ones also to another spread of due times."""
     rule = old.spec.rule
     new = msgspec.structs.replace(old, spec=edit.spec)
     moves = []
-    rows = tx.all("planned_at", (old.id, to_json(_nominals(tx, record, old))))
-    for row in map(UnstartedRow._make, rows + tx.all("planned_beside", (old.id,))):
+    rows = await tx.all("planned_at", (old.id, tx.array(await _nominals(tx, record, old))))
+    for row in map(UnstartedRow._make, rows + await tx.all("planned_beside", (old.id,))):
         shift = 0
         if row.trigger == _SCHEDULED:
             shift = job_jitter(new, rule, row.scheduled_at) - job_jitter(old, rule, row.scheduled_at)
         in_background = class_of_lane(row.lane) == BACKGROUND
         moves.append((row.scheduled_at, background_lane(lane) if in_background else lane, row.due_at + shift))
-    tx.run("move_planned", {"job_id": old.id, "moves": to_json(moves)})
+    await tx.run("move_planned", {"job_id": old.id, "moves": to_json(moves)})
     for name in ("move_running", "move_blocked"):
-        tx.run(name, {"job_id": old.id, "lane": lane, "background": background_lane(lane)})
+        await tx.run(name, {"job_id": old.id, "lane": lane, "background": background_lane(lane)})
 
 
-def _nominals(tx: Tx, record: JobRecord, job: Job) -> list[int]:
+async def _nominals(tx: Tx, record: JobRecord, job: Job) -> list[int]:
     """The nominal times for which a job may have planned rows, also those that nobody has claimed.
 
     Rows past their grace are judged and go, all but the newest: so that and the grace are looked back on.
     """
     rule = job.spec.rule
-    versions = versions_of(tx, job.id, record)
+    versions = await versions_of(tx, job.id, record)
     look_back = tx.now_at - job.spec.misfire.grace_us - HOUR_US
-    times = set(expected_times(versions, look_back, max(planned_to(tx, record), tx.now_at), MAX_COMPUTED))
+    times = set(
+        expected_times(versions, look_back, max(await planned_to(tx, record), tx.now_at), MAX_COMPUTED)
+    )
     newest = job.spec.timing.at if isinstance(job.spec.timing, OnceTiming) else None
     if rule is not None:
         newest = rule.latest(min(tx.now_at, record.until))
     return sorted(times if newest is None else {*times, newest})
 
 
-def _end_paused(tx: Tx, record: JobRecord, cut: int) -> None:
+async def _end_paused(tx: Tx, record: JobRecord, cut: int) -> None:
     """The time of a paused one-time job is still the version's that ends, if it lies before the cut."""
     if record.paused and record.once_at is not None and record.once_at <= cut:
-        _skip_as_paused(tx, record)
+        await _skip_as_paused(tx, record)
 
 
-def _skip_as_paused(tx: Tx, record: JobRecord) -> None:
+async def _skip_as_paused(tx: Tx, record: JobRecord) -> None:
     assert record.once_at is not None
-    if tx.one("run_exists", {"job_id": record.id, "scheduled_at": record.once_at}):
+    if await tx.one("run_exists", {"job_id": record.id, "scheduled_at": record.once_at}):
         return
     row = UnstartedRow(record.once_at, record.lane, record.once_at, _SCHEDULED, 0, 0)
     reason = {"reason": Reason.PAUSED.value, "note": record.note}
-    tx.insert("add_ending", [ending(record.id, row, State.SKIPPED, tx.now_at, reason, record.version)])
+    await tx.insert("add_ending", [ending(record.id, row, State.SKIPPED, tx.now_at, reason, record.version)])

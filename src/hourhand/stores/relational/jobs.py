@@ -11,47 +11,47 @@ from hourhand.core.run import TRIGGER_CODES
 from hourhand.core.tending import attend_at
 from hourhand.errors import Overloaded
 from hourhand.ports.store import Hint, JobDraft, Refusal
-from hourhand.stores.sqlite.engine import Tx
-from hourhand.stores.sqlite.membership import Enrolment, Settings
-from hourhand.stores.sqlite.rows import JobRecord, decode_spec, job_values, lane_for, to_json
+from hourhand.stores.relational.membership import Enrolment, Settings
+from hourhand.stores.relational.rows import JobRecord, decode_spec, job_values, lane_for
+from hourhand.stores.relational.tx import Tx
 
 _MANUAL = TRIGGER_CODES[Trigger.MANUAL]
 
 
-def create_jobs(tx: Tx, settings: Settings, drafts: Sequence[JobDraft]) -> list[Job | Refusal]:
+async def create_jobs(tx: Tx, settings: Settings, drafts: Sequence[JobDraft]) -> list[Job | Refusal]:
     """Store drafts, refusing those whose id or key is taken."""
-    refusals = _refusals(tx, drafts)
+    refusals = await _refusals(tx, drafts)
     enrolment = Enrolment(tx, settings)
-    answers = [refusal or _new_job(tx, draft) for draft, refusal in zip(drafts, refusals, strict=True)]
+    answers = [refusal or await _new_job(tx, draft) for draft, refusal in zip(drafts, refusals, strict=True)]
     jobs = [answer for answer in answers if isinstance(answer, Job)]
     if len(jobs) > 1:
-        enrolment.foresee(jobs)
-    tx.insert("add_job", [_job_row(tx, settings, enrolment, job) for job in jobs])
-    enrolment.write()
+        await enrolment.foresee(jobs)
+    await tx.insert("add_job", [await _job_row(tx, settings, enrolment, job) for job in jobs])
+    await enrolment.write()
     tx.hints.add(Hint.JOBS)
     return answers
 
 
-def add_run(tx: Tx, tenant: str, job_id: int, request_key: str | None) -> RunKey | None:
+async def add_run(tx: Tx, tenant: str, job_id: int, request_key: str | None) -> RunKey | None:
     """A manual run at a nominal time of its own, never on a whole second or where its rule fires."""
-    record = load(tx, tenant, job_id)
+    record = await load(tx, tenant, job_id)
     if record is None:
         return None
     if request_key is not None:
-        known = tx.one("request_key", (job_id, request_key))
+        known = await tx.one("request_key", (job_id, request_key))
         if known is not None:
             return RunKey(job_id, known[0])
-    if tx.one("waiting_beside", {"job_id": job_id})[0] >= MAX_QUEUED:
+    if (await tx.one("waiting_beside", {"job_id": job_id}))[0] >= MAX_QUEUED:
         raise Overloaded(f"{MAX_QUEUED} runs of this job beside its schedule already wait")
-    at = _free_instant(tx, record)
-    tx.insert("add_planned", [(at, job_id, record.lane, tx.now_at, _MANUAL, 0, 0)])
+    at = await _free_instant(tx, record)
+    await tx.insert("add_planned", [(at, job_id, record.lane, tx.now_at, _MANUAL, 0, 0)])
     if request_key is not None:
-        tx.insert("add_request_key", [(job_id, request_key, at, tx.now_at)])
+        await tx.insert("add_request_key", [(job_id, request_key, at, tx.now_at)])
     tx.hints.add(Hint.RUNS)
     return RunKey(job_id, at)
 
 
-def enrol(enrolment: Enrolment, job: Job, lane: int) -> int | None:
+async def enrol(enrolment: Enrolment, job: Job, lane: int) -> int | None:
     """Join the clock or write the one run, unless the job is paused; answers the clock."""
     if job.state is not JobState.ACTIVE:
         return None
@@ -59,19 +59,19 @@ def enrol(enrolment: Enrolment, job: Job, lane: int) -> int | None:
         enrolment.plan_once(job, job.spec.timing.at, lane)
         return None
     rule = job.spec.rule
-    return None if rule is None else enrolment.join(job, rule, lane)
+    return None if rule is None else await enrolment.join(job, rule, lane)
 
 
-def load(tx: Tx, tenant: str, job_id: int) -> JobRecord | None:
+async def load(tx: Tx, tenant: str, job_id: int) -> JobRecord | None:
     """A tenant's job by id; another tenant's does not exist."""
-    row = tx.one("get_job", (job_id,))
+    row = await tx.one("get_job", (job_id,))
     if row is None or row[1] != tenant:
         return None
     return JobRecord(*row)
 
 
-def _refusals(tx: Tx, drafts: Sequence[JobDraft]) -> list[Refusal | None]:
-    taken_ids = {row[0] for row in tx.all("taken_ids", (to_json([draft.id for draft in drafts]),))}
+async def _refusals(tx: Tx, drafts: Sequence[JobDraft]) -> list[Refusal | None]:
+    taken_ids = {row[0] for row in await tx.all("taken_ids", (tx.array([draft.id for draft in drafts]),))}
     keys: dict[str, list[str]] = {}
     for draft in drafts:
         if draft.spec.key is not None:
@@ -79,7 +79,7 @@ def _refusals(tx: Tx, drafts: Sequence[JobDraft]) -> list[Refusal | None]:
     taken_keys = {
         (tenant, row[0])
         for tenant, wanted in keys.items()
-        for row in tx.all("taken_keys", (tenant, to_json(wanted)))
+        for row in await tx.all("taken_keys", (tenant, tx.array(wanted)))
     }
     answers: list[Refusal | None] = []
     for draft in drafts:
@@ -96,7 +96,7 @@ def _refusals(tx: Tx, drafts: Sequence[JobDraft]) -> list[Refusal | None]:
     return answers
 
 
-def _new_job(tx: Tx, draft: JobDraft) -> Job:
+async def _new_job(tx: Tx, draft: JobDraft) -> Job:
     since = first_since(draft.spec, tx.now_at)
     return Job(
         id=draft.id,
@@ -112,22 +112,22 @@ def _new_job(tx: Tx, draft: JobDraft) -> Job:
     )
 
 
-def _job_row(tx: Tx, settings: Settings, enrolment: Enrolment, job: Job) -> tuple[Any, ...]:
-    lane = lane_for(tx, job.spec, job.tenant, enrolment.pools)
-    clock_id = enrol(enrolment, job, lane)
+async def _job_row(tx: Tx, settings: Settings, enrolment: Enrolment, job: Job) -> tuple[Any, ...]:
+    lane = await lane_for(tx, job.spec, job.tenant, enrolment.pools)
+    clock_id = await enrol(enrolment, job, lane)
     attend = attend_at(job, settings.keep_us, tx.now_at - 1)
     values = job_values(job, version_from=tx.now_at, clock_id=clock_id, attend_at=attend, lane=lane)
     return tuple(values.values())
 
 
-def _free_instant(tx: Tx, record: JobRecord) -> int:
+async def _free_instant(tx: Tx, record: JobRecord) -> int:
     rule = decode_spec(record.spec).rule
     at = tx.now_at
     while (
         at % SECOND_US == 0
         or (rule is not None and rule.newest_in(at - 1, at) is not None)
         or at == record.once_at
-        or tx.one("run_exists", {"job_id": record.id, "scheduled_at": at})
+        or await tx.one("run_exists", {"job_id": record.id, "scheduled_at": at})
     ):
         at += 1
     return at

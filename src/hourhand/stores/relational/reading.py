@@ -1,7 +1,6 @@
 """What people read: jobs, runs wherever they are, history, versions. Never writes."""
 
 from collections.abc import Sequence
-from itertools import islice
 from typing import Any
 
 import msgspec
@@ -13,17 +12,16 @@ from hourhand.core.model import FOREVER, Job, JobState, MisfirePolicy, Version
 from hourhand.core.plan import Gap, MissedTimes, missed_times
 from hourhand.core.run import TRIGGERS, AttemptRow, RunView
 from hourhand.ports.store import Backlog, JobPage, JobQuery, RunPage, RunQuery
-from hourhand.stores.sqlite.engine import Tx
-from hourhand.stores.sqlite.jobs import load
-from hourhand.stores.sqlite.rows import (
+from hourhand.stores.relational.jobs import load
+from hourhand.stores.relational.rows import (
     STATES,
     JobRecord,
     UnstartedRow,
     from_json,
     job_of,
-    to_json,
     versions_of,
 )
+from hourhand.stores.relational.tx import Tx
 
 _NEWEST_ID = (1 << 63) - 1
 _SCAN = 5_000  # rows that one page may look at before it answers with less
@@ -32,31 +30,31 @@ _MAX_GAPS = 100
 _COUNT_BOUND = 1_000_000
 
 
-def get_job(tx: Tx, tenant: str, job_id: int) -> Job | None:
+async def get_job(tx: Tx, tenant: str, job_id: int) -> Job | None:
     """One job."""
-    record = load(tx, tenant, job_id)
-    return None if record is None else _job(tx, record)
+    record = await load(tx, tenant, job_id)
+    return None if record is None else await _job(tx, record)
 
 
-def find_jobs(tx: Tx, tenant: str, text: str, limit: int) -> list[Job]:
+async def find_jobs(tx: Tx, tenant: str, text: str, limit: int) -> list[Job]:
     """The job with this key, else those with this name."""
-    row = tx.one("job_by_key", (tenant, text))
-    rows = [row] if row is not None else tx.all("jobs_by_name", (tenant, text, limit))
-    return [_job(tx, JobRecord(*row)) for row in rows]
+    row = await tx.one("job_by_key", (tenant, text))
+    rows = [row] if row is not None else await tx.all("jobs_by_name", (tenant, text, limit))
+    return [await _job(tx, JobRecord(*row)) for row in rows]
 
 
-def list_jobs(tx: Tx, tenant: str, query: JobQuery) -> JobPage:
+async def list_jobs(tx: Tx, tenant: str, query: JobQuery) -> JobPage:
     """A page of jobs, newest first; looks at a bounded number of rows."""
     before = _NEWEST_ID if query.before_id is None else query.before_id
     found: list[Job] = []
     looked = 0
     while looked < _SCAN:
         size = min(_SCAN - looked, max(query.limit * 2, 100))
-        rows = [JobRecord(*row) for row in _job_rows(tx, tenant, query, before, size)]
+        rows = [JobRecord(*row) for row in await _job_rows(tx, tenant, query, before, size)]
         looked += size
         for record in rows:
             before = record.id
-            job = _job(tx, record)
+            job = await _job(tx, record)
             if _fits(job, query):
                 found.append(job)
                 if len(found) == query.limit:
@@ -66,72 +64,69 @@ def list_jobs(tx: Tx, tenant: str, query: JobQuery) -> JobPage:
     return JobPage(jobs=tuple(found), next_before_id=before)
 
 
-def versions(tx: Tx, tenant: str, job_id: int) -> list[Version]:
+async def versions(tx: Tx, tenant: str, job_id: int) -> list[Version]:
     """All versions of a job, also of one that is gone."""
-    record = load(tx, tenant, job_id)
-    if record is None and tx.one("version_tenant", (job_id,)) != (tenant,):
+    record = await load(tx, tenant, job_id)
+    if record is None and await tx.one("version_tenant", (job_id,)) != (tenant,):
         return []
-    return versions_of(tx, job_id, record)
+    return await versions_of(tx, job_id, record)
 
 
-def missed(tx: Tx, segments: int, tenant: str, job_id: int) -> list[MissedTimes]:
+async def missed(tx: Tx, segments: int, tenant: str, job_id: int) -> list[MissedTimes]:
     """What a job missed, by the gaps of the clocks that its versions had."""
     found: list[MissedTimes] = []
-    for version in reversed(versions(tx, tenant, job_id)):
+    for version in reversed(await versions(tx, tenant, job_id)):
         rule = version.spec.rule
         if rule is not None:
-            rows = tx.all("gaps_of", (rule.key, segment_of(job_id, segments), _MAX_GAPS))
+            rows = await tx.all("gaps_of", (rule.key, segment_of(job_id, segments), _MAX_GAPS))
             found += missed_times(version, [_gap(row) for row in rows])
     return found
 
 
-def job_runs(
+async def job_runs(
     tx: Tx, tenant: str, job_id: int, nominals: Sequence[int], before_at: int | None, limit: int
 ) -> list[RunView]:
     """A job's runs, newest first, live ones included."""
-    if load(tx, tenant, job_id) is None:
+    if await load(tx, tenant, job_id) is None:
         return []
     before = FOREVER if before_at is None else before_at
-    live = {view.scheduled_at: view for view in _live_runs(tx, tenant, job_id, nominals)}
-    past = [row[0] for row in tx.all("history_times", (job_id, before, limit))]
+    live = {view.scheduled_at: view for view in await _live_runs(tx, tenant, job_id, nominals)}
+    past = [row[0] for row in await tx.all("history_times", (job_id, before, limit))]
     times = sorted({*(at for at in live if at < before), *past}, reverse=True)[:limit]
-    return _with_history(tx, tenant, job_id, times, live)
+    return await _with_history(tx, tenant, job_id, times, live)
 
 
-def get_run(tx: Tx, tenant: str, key: RunKey) -> RunView | None:
+async def get_run(tx: Tx, tenant: str, key: RunKey) -> RunView | None:
     """One run, wherever it is."""
-    if load(tx, tenant, key.job_id) is None:
+    if await load(tx, tenant, key.job_id) is None:
         return None
     live = {
         view.scheduled_at: view
-        for view in _live_runs(tx, tenant, key.job_id, [key.scheduled_at])
+        for view in await _live_runs(tx, tenant, key.job_id, [key.scheduled_at])
         if view.scheduled_at == key.scheduled_at
     }
-    found = _with_history(tx, tenant, key.job_id, [key.scheduled_at], live)
+    found = await _with_history(tx, tenant, key.job_id, [key.scheduled_at], live)
     return found[0] if found else None
 
 
-def list_runs(tx: Tx, tenant: str, query: RunQuery) -> RunPage:
+async def list_runs(tx: Tx, tenant: str, query: RunQuery) -> RunPage:
     """Runs across jobs: those that hold a slot if asked for, else finished ones by finish time."""
     live_states = {State.PENDING, State.RUNNING, State.RETRYING} & set(query.states)
     if live_states:
-        keys = (RunKey(*row) for row in tx.all("running_page", (tenant, _SCAN)))
-        views = (view for key in keys if (view := get_run(tx, tenant, key)) is not None)
-        chosen = (view for view in views if view.state in live_states)
-        return RunPage(runs=tuple(islice(chosen, query.limit)), next_before=None)
-    return _finished_runs(tx, tenant, query)
+        return await _live_page(tx, tenant, live_states, query.limit)
+    return await _finished_runs(tx, tenant, query)
 
 
-def backlog(tx: Tx) -> Backlog:
+async def backlog(tx: Tx) -> Backlog:
     """Sizes for metrics."""
-    planned, running, blocked, dead = tx.one("count_hot", {"bound": _COUNT_BOUND})
+    planned, running, blocked, dead = await tx.one("count_hot", {"bound": _COUNT_BOUND})
     first_due = [
         row[1]
-        for (pool,) in tx.all("all_pools")
-        for row in tx.all("waiting_lanes", {"first": pool * 128, "last": pool * 128 + 128})
+        for (pool,) in await tx.all("all_pools")
+        for row in await tx.all("waiting_lanes", {"first": pool * 128, "last": pool * 128 + 128})
     ]
     return Backlog(
-        jobs=tx.one("count_jobs")[0],
+        jobs=(await tx.one("count_jobs"))[0],
         planned=planned,
         running=running,
         blocked=blocked,
@@ -140,28 +135,31 @@ def backlog(tx: Tx) -> Backlog:
     )
 
 
-def _job(tx: Tx, record: JobRecord) -> Job:
+async def _job(tx: Tx, record: JobRecord) -> Job:
     """A job with the state people see: completed once its last time has been and gone, or was cancelled."""
     state = JobState.PAUSED if record.paused else JobState.ACTIVE
     if record.once_at is not None:
         may_be_over = not record.paused or record.once_at <= tx.now_at
-        if may_be_over and not tx.one("is_live", {"job_id": record.id, "scheduled_at": record.once_at})[0]:
+        if (
+            may_be_over
+            and not (await tx.one("is_live", {"job_id": record.id, "scheduled_at": record.once_at}))[0]
+        ):
             state = JobState.COMPLETED
     elif record.until < tx.now_at:
         state = JobState.COMPLETED
     return job_of(record, state)
 
 
-def _job_rows(tx: Tx, tenant: str, query: JobQuery, before: int, size: int) -> list[Any]:
+async def _job_rows(tx: Tx, tenant: str, query: JobQuery, before: int, size: int) -> list[Any]:
     if query.failing:
-        return tx.all("failing_page", (before, tenant, size))
+        return await tx.all("failing_page", (before, tenant, size))
     if query.name_prefix:
         low = query.name_prefix
         bounds = {"low": low, "high": low + "\U0010ffff"}
-        return tx.all("named_page", {"tenant": tenant, "before": before, "limit": size, **bounds})
+        return await tx.all("named_page", {"tenant": tenant, "before": before, "limit": size, **bounds})
     if query.state is JobState.PAUSED:
-        return tx.all("paused_page", (before, tenant, size))
-    return tx.all("jobs_page", (before, tenant, size))
+        return await tx.all("paused_page", (before, tenant, size))
+    return await tx.all("jobs_page", (before, tenant, size))
 
 
 def _fits(job: Job, query: JobQuery) -> bool:
@@ -172,13 +170,13 @@ def _fits(job: Job, query: JobQuery) -> bool:
     )
 
 
-def _live_runs(tx: Tx, tenant: str, job_id: int, nominals: Sequence[int]) -> list[RunView]:
-    rows = [UnstartedRow(*row) for row in tx.all("planned_at", (job_id, to_json(nominals)))]
-    rows += [UnstartedRow(*row) for row in tx.all("planned_beside", (job_id,))]
+async def _live_runs(tx: Tx, tenant: str, job_id: int, nominals: Sequence[int]) -> list[RunView]:
+    rows = [UnstartedRow(*row) for row in await tx.all("planned_at", (job_id, tx.array(nominals)))]
+    rows += [UnstartedRow(*row) for row in await tx.all("planned_beside", (job_id,))]
     views = [_unstarted(tenant, job_id, row, waits=False) for row in rows]
-    blocked = [UnstartedRow(*row) for row in tx.all("blocked_of", (job_id,))]
+    blocked = [UnstartedRow(*row) for row in await tx.all("blocked_of", (job_id,))]
     views += [_unstarted(tenant, job_id, row, waits=True) for row in blocked]
-    for at, due_at, trigger, fence, tries, phase, worker, version, cancel, claimed_at in tx.all(
+    for at, due_at, trigger, fence, tries, phase, worker, version, cancel, claimed_at in await tx.all(
         "running_of", (job_id,)
     ):
         state = shown_state(Phase(phase), due_at, tx.now_at, tries)
@@ -217,13 +215,13 @@ def _unstarted(tenant: str, job_id: int, row: UnstartedRow, waits: bool) -> RunV
     )
 
 
-def _with_history(
+async def _with_history(
     tx: Tx, tenant: str, job_id: int, times: Sequence[int], live: dict[int, RunView]
 ) -> list[RunView]:
     """Views at these times, with their attempts; a live row speaks for the state, else the last attempt."""
     attempts: dict[int, list[AttemptRow]] = {}
     triggers: dict[int, tuple[int, int]] = {}
-    for at, attempt, state, trigger, tries, *rest in tx.all("history_of", (job_id, to_json(times))):
+    for at, attempt, state, trigger, tries, *rest in await tx.all("history_of", (job_id, tx.array(times))):
         due_at, started_at, finished_at, version, worker, detail = rest
         row = AttemptRow(
             attempt=attempt,
@@ -266,7 +264,19 @@ def _ended(
     )
 
 
-def _finished_runs(tx: Tx, tenant: str, query: RunQuery) -> RunPage:
+async def _live_page(tx: Tx, tenant: str, states: set[State], limit: int) -> RunPage:
+    """Runs that hold a slot and are seen in one of these states."""
+    views: list[RunView] = []
+    for row in await tx.all("running_page", (tenant, _SCAN)):
+        view = await get_run(tx, tenant, RunKey(*row))
+        if view is not None and view.state in states:
+            views.append(view)
+            if len(views) == limit:
+                break
+    return RunPage(runs=tuple(views), next_before=None)
+
+
+async def _finished_runs(tx: Tx, tenant: str, query: RunQuery) -> RunPage:
     """Runs that ended in the window, walking history back from its end or from a cursor.
 
     A run that was requeued has several final rows; it stands where its last one is.
@@ -275,14 +285,16 @@ def _finished_runs(tx: Tx, tenant: str, query: RunQuery) -> RunPage:
     if query.job_id is not None:
         before = _NEWEST_ID if query.before is None else query.before
         bounds = (query.job_id, before, query.from_at, query.to_at, _SCAN)
-        rows = tx.all("history_back_of", bounds)
+        rows = await tx.all("history_back_of", bounds)
     else:
-        before = _first_id_after(tx, query.to_at + _DISORDER_US) if query.before is None else query.before
-        first_id = _first_id_after(tx, query.from_at - _DISORDER_US - 1)
-        rows = tx.all("history_back", (before, first_id, tenant, _SCAN))
+        before = (
+            await _first_id_after(tx, query.to_at + _DISORDER_US) if query.before is None else query.before
+        )
+        first_id = await _first_id_after(tx, query.from_at - _DISORDER_US - 1)
+        rows = await tx.all("history_back", (before, first_id, tenant, _SCAN))
     views: list[RunView] = []
     for row_id, job_id, scheduled_at, attempt, state in rows:
-        view = get_run(tx, tenant, RunKey(job_id, scheduled_at)) if STATES[state] in wanted else None
+        view = await get_run(tx, tenant, RunKey(job_id, scheduled_at)) if STATES[state] in wanted else None
         if view is None or view.state not in wanted or view.attempts[-1].attempt != attempt:
             continue
         if query.from_at <= view.attempts[-1].finished_at <= query.to_at:
@@ -304,15 +316,15 @@ def _gap(row: Sequence[Any]) -> Gap:
     )
 
 
-def _first_id_after(tx: Tx, at: int) -> int:
+async def _first_id_after(tx: Tx, at: int) -> int:
     """The first row of history that finished after an instant: ids grow nearly with finish times, so bisect."""
-    low, high = tx.one("oldest_history")[0], tx.one("newest_history")[0]
+    low, high = (await tx.one("oldest_history"))[0], (await tx.one("newest_history"))[0]
     if high is None:
         return 0
     high += 1
     while low < high:
         middle = (low + high) // 2
-        row = tx.one("history_time_at", (middle,))
+        row = await tx.one("history_time_at", (middle,))
         if row is not None and row[1] <= at:
             low = row[0] + 1
         else:

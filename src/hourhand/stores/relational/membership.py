@@ -15,9 +15,9 @@ from hourhand.core.plan import MisfireGroup, PlannedTime, plan_leaver
 from hourhand.core.run import TRIGGER_CODES
 from hourhand.core.schedule import Rule
 from hourhand.ports.store import Hint
-from hourhand.stores.sqlite.clocks import record_gaps
-from hourhand.stores.sqlite.engine import Tx
-from hourhand.stores.sqlite.rows import JobRecord, to_json
+from hourhand.stores.relational.clocks import record_gaps
+from hourhand.stores.relational.rows import JobRecord, to_json
+from hourhand.stores.relational.tx import Tx
 
 MAX_COMPUTED = 100_000  # planned times of one job that a change may have to find
 _SCHEDULED = TRIGGER_CODES[Trigger.SCHEDULED]
@@ -43,7 +43,7 @@ class Enrolment:
         self._members: list[tuple[Any, ...]] = []
         self._planned: list[tuple[Any, ...]] = []
 
-    def foresee(self, jobs: Iterable[Job]) -> None:
+    async def foresee(self, jobs: Iterable[Job]) -> None:
         """Find or make the clocks that jobs are about to join, all in a few steps."""
         wanted = {
             (rule.key, segment_of(job.id, self._settings.segments)): rule
@@ -51,7 +51,9 @@ class Enrolment:
             if job.state is JobState.ACTIVE and (rule := job.spec.rule) is not None and _has_times(job, rule)
         }
         sleeping = set()
-        for key, segment, clock_id, next_at in self._tx.all("clocks_by_rules", (to_json(list(wanted)),)):
+        for key, segment, clock_id, next_at in await self._tx.all(
+            "clocks_by_rules", (to_json(list(wanted)),)
+        ):
             if next_at is None:
                 sleeping.add((key, segment))  # woken when it is joined
             else:
@@ -59,20 +61,20 @@ class Enrolment:
         missing = [place for place in wanted if place not in self._clocks and place not in sleeping]
         if not missing:
             return
-        first_id = self._tx.one("free_clock_id")[0]
+        first_id = (await self._tx.one("free_clock_id"))[0]
         rows = [
             (clock_id, segment, key, wanted[key, segment].next(self._tx.now_at))
             for clock_id, (key, segment) in enumerate(missing, first_id)
         ]
-        self._tx.insert("add_clocks", rows)
+        await self._tx.insert("add_clocks", rows)
         for clock_id, segment, key, next_at in rows:
             self._clocks[key, segment] = (clock_id, next_at)
 
-    def join(self, job: Job, rule: Rule, lane: int) -> int | None:
+    async def join(self, job: Job, rule: Rule, lane: int) -> int | None:
         """Make a job a member of its clock and plan what the clock has already passed."""
         if not _has_times(job, rule):
             return None
-        clock_id, next_at = self._clock(rule, segment_of(job.id, self._settings.segments))
+        clock_id, next_at = await self._clock(rule, segment_of(job.id, self._settings.segments))
         self.add_member(clock_id, job, lane)
         if next_at is not None and next_at > job.since:
             for at in rule.times(job.since, min(next_at - 1, job.until), MAX_COMPUTED):
@@ -90,26 +92,26 @@ class Enrolment:
         due_at = max(at, self._tx.now_at) + jitter_us(job.id, at, job.spec.jitter_us)
         self._planned.append((at, job.id, lane, due_at, _SCHEDULED, 0, 0))
 
-    def write(self) -> None:
+    async def write(self) -> None:
         """Write what was collected."""
-        self._tx.insert("add_member", self._members)
-        self._tx.insert("add_planned", self._planned)
+        await self._tx.insert("add_member", self._members)
+        await self._tx.insert("add_planned", self._planned)
         if self._members:
             self._tx.hints.add(Hint.CLOCKS)
         if self._planned:
             self._tx.hints.add(Hint.RUNS)
 
-    def _clock(self, rule: Rule, segment: int) -> tuple[int, int | None]:
+    async def _clock(self, rule: Rule, segment: int) -> tuple[int, int | None]:
         known = self._clocks.get((rule.key, segment))
         if known is not None:
             return known
-        row = self._tx.one("clock_by_rule", (rule.key, segment))
+        row = await self._tx.one("clock_by_rule", (rule.key, segment))
         if row is None:
             next_at = rule.next(self._tx.now_at)
-            row = (int(self._tx.one("add_clock", (segment, rule.key, next_at))[0]), next_at)
+            row = (int((await self._tx.one("add_clock", (segment, rule.key, next_at)))[0]), next_at)
         elif row[1] is None:  # asleep: it has no members, so everything before its next time is planned
             next_at = rule.next(self._tx.now_at)
-            self._tx.run("wake_clock", (next_at, row[0]))
+            await self._tx.run("wake_clock", (next_at, row[0]))
             row = (row[0], next_at)
         self._clocks[rule.key, segment] = row
         return row  # type: ignore[no-any-return]
@@ -119,20 +121,20 @@ def _has_times(job: Job, rule: Rule) -> bool:
     return job.until > job.since and rule.next(job.since) is not None
 
 
-def leave(tx: Tx, record: JobRecord, job: Job, last_at: int) -> None:
+async def leave(tx: Tx, record: JobRecord, job: Job, last_at: int) -> None:
     """Take a job off its clock; times up to `last_at` that the clock has not come to are planned here."""
     if record.clock_id is None:
         return
-    tx.run("drop_member", (record.clock_id, job.id))
-    next_at = tx.one("clock_next", (record.clock_id,))[0]
+    await tx.run("drop_member", (record.clock_id, job.id))
+    next_at = (await tx.one("clock_next", (record.clock_id,)))[0]
     rule = job.spec.rule
     if rule is None or next_at is None or next_at > last_at:
         return
     misfire = job.spec.misfire
     group = MisfireGroup(misfire.policy, misfire.grace_us, misfire.limit, job.until)
     times, gaps = plan_leaver(rule, next_at, tx.now_at, last_at, job.since, group)
-    tx.insert("add_planned", [_planned_row(job, time, record.lane) for time in times])
-    record_gaps(tx, record.clock_id, gaps)
+    await tx.insert("add_planned", [_planned_row(job, time, record.lane) for time in times])
+    await record_gaps(tx, record.clock_id, gaps)
     tx.hints.add(Hint.RUNS)
 
 
@@ -145,18 +147,18 @@ def job_jitter(job: Job, rule: Rule | None, at: int) -> int:
     return jitter_us(job.id, at, min(job.spec.jitter_us, room_us))
 
 
-def planned_to(tx: Tx, record: JobRecord) -> int:
+async def planned_to(tx: Tx, record: JobRecord) -> int:
     """The last instant for which a recurring job may have planned rows."""
-    next_at = None if record.clock_id is None else tx.one("clock_next", (record.clock_id,))[0]
+    next_at = None if record.clock_id is None else (await tx.one("clock_next", (record.clock_id,)))[0]
     return record.until if next_at is None else min(next_at, record.until)
 
 
-def coming_times(tx: Tx, record: JobRecord, job: Job, after_at: int) -> list[int]:
+async def coming_times(tx: Tx, record: JobRecord, job: Job, after_at: int) -> list[int]:
     """Nominal times after an instant for which this job may have planned rows: computed, not searched."""
     if isinstance(job.spec.timing, OnceTiming):
         return [job.spec.timing.at] if job.spec.timing.at > after_at else []
     rule = job.spec.rule
-    last_at = planned_to(tx, record)
+    last_at = await planned_to(tx, record)
     if rule is None or record.paused or last_at == FOREVER:
         return []
     return rule.times(after_at, last_at, MAX_COMPUTED)  # none for who left, unless time went back since

@@ -1,0 +1,64 @@
+"""Operations of nodes: their leases, what they hold, and how schedulers share the segments."""
+
+from collections.abc import Mapping
+
+from hourhand.core.sharing import quota
+from hourhand.ports.store import HeldRun, LeaseLost, NodeInfo
+from hourhand.stores.relational.tx import Tx
+
+
+async def require_lease(tx: Tx, node_id: int) -> None:
+    """Refuse a node whose lease has run out."""
+    row = await tx.one("lease_of", (node_id,))
+    if row is None or row[0] <= tx.now_at:
+        raise LeaseLost
+
+
+async def renew_node(tx: Tx, node_id: int, kind: str, name: str, lease_us: int) -> None:
+    """Register a node or prolong its lease."""
+    lease_until = tx.now_at + lease_us
+    if await tx.run("renew_node", {"id": node_id, "now": tx.now_at, "lease_until": lease_until}):
+        return
+    if await tx.one("node_exists", (node_id,)) is not None:
+        raise LeaseLost
+    await tx.insert("add_node", [(node_id, kind, name, tx.now_at, lease_until)])
+
+
+async def end_node(tx: Tx, node_id: int) -> None:
+    """Declare a node gone; the sweeper takes its runs."""
+    await tx.run("end_node", {"id": node_id, "now": tx.now_at})
+
+
+async def nodes(tx: Tx) -> list[NodeInfo]:
+    """Every node known."""
+    return [
+        NodeInfo(id=row[0], kind=row[1], name=row[2], started_at=row[3], lease_until=row[4])
+        for row in await tx.all("nodes")
+    ]
+
+
+async def held_runs(tx: Tx, name: str, node_id: int) -> list[HeldRun]:
+    """What a node holds, by one of the statements for it."""
+    return [HeldRun(row[0], row[1], row[2], row[3], bool(row[4])) for row in await tx.all(name, (node_id,))]
+
+
+async def hold_segments(
+    tx: Tx, segments: int, node_id: int, kind: str, name: str, lease_us: int
+) -> Mapping[int, int]:
+    """Renew a node and its even share of the segments; answers what it holds, each with its fence.
+
+    A segment belongs to the node named in its row as long as that node's lease runs. Everybody computes
+    its own share from the same list of live nodes, gives back what is more and takes what is free.
+    """
+    await renew_node(tx, node_id, kind, name, lease_us)
+    peers = [row[0] for row in await tx.all("live_of_kind", (kind, tx.now_at))]
+    share = quota(peers.index(node_id), len(peers), segments)
+    held = dict(await tx.all("segments_of", (node_id,)))
+    if len(held) > share:
+        surplus = sorted(held)[share:]
+        await tx.run("give_segments", {"node_id": node_id, "from": surplus[0]})
+        held = {segment: fence for segment, fence in held.items() if segment < surplus[0]}
+    elif len(held) < share:
+        wanted = {"node_id": node_id, "now": tx.now_at, "limit": share - len(held)}
+        held |= dict(await tx.all("take_segments", wanted))
+    return held

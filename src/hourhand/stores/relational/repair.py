@@ -1,0 +1,98 @@
+"""Operations of the sweeper: strays, late runs, forgotten slots, old rows."""
+
+from hourhand.core.identity import LANES_PER_POOL
+from hourhand.core.instant import DAY_US
+from hourhand.ports.store import Cursor, StrayRun
+from hourhand.stores.relational.judging import judge_late_run
+from hourhand.stores.relational.rows import UnstartedRow, decode_spec
+from hourhand.stores.relational.slots import hand_on
+from hourhand.stores.relational.tx import Tx
+
+_REQUEST_KEY_LIFE_US = DAY_US
+_LOST_NODE_LIFE_US = DAY_US  # a process that slept for less learns that its lease is lost
+
+
+async def stray_runs(tx: Tx, slack_us: int, limit: int) -> list[StrayRun]:
+    """Runs of lost nodes first, then those long past their deadline; forgets nodes lost long ago."""
+    found: list[StrayRun] = []
+    for (node_id,) in await tx.all("lost_nodes", (tx.now_at,)):
+        rows = await tx.all("strays_of", (node_id, limit - len(found)))
+        found += [_stray(row) for row in rows]
+        await tx.run("drop_idle_node", {"id": node_id, "lost_before": tx.now_at - _LOST_NODE_LIFE_US})
+        if len(found) >= limit:
+            return found
+    overdue_at = tx.now_at - slack_us
+    for (node_id,) in await tx.all("live_nodes", (tx.now_at,)):
+        found += [_stray(row) for row in await tx.all("overdue_of", (node_id, overdue_at, limit))]
+    found += [_stray(row) for row in await tx.all("overdue_reports", (overdue_at, limit))]
+    return found[:limit]
+
+
+async def judge_late(tx: Tx, cursors: dict[int, Cursor], limit: int) -> dict[int, Cursor]:
+    """Judge late planned runs lane by lane, a page of each; answers where the lanes with more go on."""
+    more: dict[int, Cursor] = {}
+    for (pool,) in await tx.all("all_pools"):
+        bounds = {"first": pool * LANES_PER_POOL, "last": (pool + 1) * LANES_PER_POOL}
+        for lane, first_due in await tx.all("waiting_lanes", bounds):
+            if first_due < tx.now_at:
+                cursor = await _judge_lane(tx, lane, cursors.get(lane, Cursor(0, 0, 0)), limit)
+                if cursor is not None:
+                    more[lane] = cursor
+    return more
+
+
+async def hand_on_slots(tx: Tx, limit: int) -> int:
+    """Give free slots to waiting runs that nobody handed one."""
+    handed = 0
+    for (job_id,) in await tx.all("blocked_with_room", (limit,)):
+        handed += await hand_on(tx, job_id)
+    return handed
+
+
+async def purge(tx: Tx, history_before_at: int, dead_before_at: int, limit: int) -> bool:
+    """Drop old rows, a bounded number of each."""
+    counts = [
+        await tx.run("purge_history", (limit, history_before_at)),
+        await tx.run("purge_dead", (dead_before_at, limit)),
+        await tx.run("purge_request_keys", (tx.now_at - _REQUEST_KEY_LIFE_US, limit)),
+    ]
+    await tx.run("purge_gaps", (history_before_at,))
+    return max(counts) >= limit
+
+
+async def _judge_lane(tx: Tx, lane: int, cursor: Cursor, limit: int) -> Cursor | None:
+    rows = await tx.all(
+        "late_in_lane",
+        {
+            "lane": lane,
+            "now": tx.now_at,
+            "limit": limit,
+            "due_at": cursor.due_at,
+            "scheduled_at": cursor.scheduled_at,
+            "job_id": cursor.job_id,
+        },
+    )
+    for job_id, *unstarted, late in rows:
+        if late:
+            await judge_late_run(tx, job_id, UnstartedRow(*unstarted))
+    if len(rows) < limit:
+        return None
+    last = rows[-1]
+    return Cursor(last[3], last[1], last[0])
+
+
+def _stray(row: tuple[int, int, int, int, int, int, int | None, str, int, int, str | None]) -> StrayRun:
+    spec = row[10]
+    return StrayRun(
+        job_id=row[0],
+        slot=row[1],
+        scheduled_at=row[2],
+        due_at=row[3],
+        fence=row[4],
+        tries=row[5],
+        version=row[6] or 0,
+        worker=row[7],
+        worker_lost=bool(row[8]),
+        cancel_asked=bool(row[9]),
+        spec=None if spec is None else decode_spec(spec),
+    )

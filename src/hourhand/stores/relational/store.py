@@ -1,0 +1,180 @@
+"""The port's verbs over an engine: each is one operation, in one transaction.
+
+Claim, plan and finish are hot and each store's own; everything else is the same on every SQL store.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Protocol
+
+from hourhand.core.identity import RunKey
+from hourhand.core.model import Job, Version
+from hourhand.core.plan import MissedTimes
+from hourhand.core.run import RunView
+from hourhand.ports import store as port
+from hourhand.stores.relational import clocks, edits, jobs, letters, nodes, reading, repair
+from hourhand.stores.relational.membership import Settings
+from hourhand.stores.relational.tx import Operation, T, Tx
+
+
+class Engine(Protocol):
+    """Where operations are executed."""
+
+    async def write(self, operation: Operation[T]) -> T:
+        """Execute in a transaction that is durable when this returns."""
+        ...
+
+    async def read(self, operation: Operation[T]) -> T:
+        """Execute on a snapshot, beside the writers."""
+        ...
+
+    async def close(self) -> None:
+        """Finish what is under way."""
+        ...
+
+
+class Hints:
+    """Passes on what commits are about to whoever waits for it."""
+
+    def __init__(self) -> None:
+        self.wakes: list[Callable[[port.Hint], None]] = []
+
+    def publish(self, hints: Iterable[str]) -> None:
+        """Tell everybody who subscribed."""
+        for hint in sorted(hints):
+            for wake in self.wakes:
+                wake(port.Hint(hint))
+
+
+class RelationalStore:
+    """Every verb that is not hot; see `ports.store` for the contract of each."""
+
+    def __init__(self, engine: Engine, settings: Settings, hints: Hints) -> None:
+        self._engine = engine
+        self._settings = settings
+        self._hints = hints
+
+    # --- itself
+    def subscribe(self, wake: Callable[[port.Hint], None]) -> None:
+        self._hints.wakes.append(wake)
+
+    async def close(self) -> None:
+        await self._engine.close()
+
+    async def ping(self) -> None:
+        await self._engine.write(_nothing)
+
+    async def backlog(self) -> port.Backlog:
+        return await self._engine.read(reading.backlog)
+
+    # --- jobs
+    async def create_jobs(self, drafts: Sequence[port.JobDraft]) -> list[Job | port.Refusal]:
+        return await self._engine.write(lambda tx: jobs.create_jobs(tx, self._settings, drafts))
+
+    async def change_job(self, tenant: str, job_id: int, decide: port.Decide) -> port.Changed | None:
+        return await self._engine.write(
+            lambda tx: edits.change_job(tx, self._settings, tenant, job_id, decide),
+        )
+
+    async def delete_job(self, tenant: str, job_id: int, cancel_running: bool) -> port.Changed | None:
+        return await self._engine.write(
+            lambda tx: edits.delete_job(tx, self._settings, tenant, job_id, cancel_running),
+        )
+
+    async def get_job(self, tenant: str, job_id: int) -> Job | None:
+        return await self._engine.read(lambda tx: reading.get_job(tx, tenant, job_id))
+
+    async def find_jobs(self, tenant: str, text: str, limit: int) -> list[Job]:
+        return await self._engine.read(lambda tx: reading.find_jobs(tx, tenant, text, limit))
+
+    async def list_jobs(self, tenant: str, query: port.JobQuery) -> port.JobPage:
+        return await self._engine.read(lambda tx: reading.list_jobs(tx, tenant, query))
+
+    async def versions(self, tenant: str, job_id: int) -> list[Version]:
+        return await self._engine.read(lambda tx: reading.versions(tx, tenant, job_id))
+
+    async def missed(self, tenant: str, job_id: int) -> list[MissedTimes]:
+        segments = self._settings.segments
+        return await self._engine.read(lambda tx: reading.missed(tx, segments, tenant, job_id))
+
+    async def tend_jobs(self, limit: int) -> int | None:
+        return await self._engine.write(lambda tx: edits.tend_jobs(tx, self._settings, limit))
+
+    # --- planning
+    async def due_clocks(self, segments: Sequence[int], before_at: int, limit: int) -> list[port.Clock]:
+        return await self._engine.read(lambda tx: clocks.due_clocks(tx, segments, before_at, limit))
+
+    async def next_clock_at(self, segments: Sequence[int]) -> int | None:
+        return await self._engine.read(lambda tx: clocks.next_clock_at(tx, segments))
+
+    # --- runs
+    async def add_run(self, tenant: str, job_id: int, request_key: str | None) -> RunKey | None:
+        return await self._engine.write(lambda tx: jobs.add_run(tx, tenant, job_id, request_key))
+
+    async def held_runs(self, node_id: int) -> list[port.HeldRun]:
+        return await self._engine.write(lambda tx: nodes.held_runs(tx, "held_by", node_id))
+
+    async def cancel_asked(self, node_id: int) -> list[port.HeldRun]:
+        return await self._engine.read(lambda tx: nodes.held_runs(tx, "cancel_of", node_id))
+
+    async def cancel_run(self, tenant: str, key: RunKey) -> RunView | None:
+        return await self._engine.write(lambda tx: letters.cancel_run(tx, tenant, key))
+
+    # --- repair
+    async def stray_runs(self, slack_us: int, limit: int) -> list[port.StrayRun]:
+        return await self._engine.write(lambda tx: repair.stray_runs(tx, slack_us, limit))
+
+    async def judge_late(self, cursors: dict[int, port.Cursor], limit: int) -> dict[int, port.Cursor]:
+        return await self._engine.write(lambda tx: repair.judge_late(tx, cursors, limit))
+
+    async def hand_on_slots(self, limit: int) -> int:
+        return await self._engine.write(lambda tx: repair.hand_on_slots(tx, limit))
+
+    async def purge(self, history_before_at: int, dead_before_at: int, limit: int) -> bool:
+        return await self._engine.write(lambda tx: repair.purge(tx, history_before_at, dead_before_at, limit))
+
+    # --- nodes
+    async def renew_node(self, node_id: int, kind: str, name: str, lease_us: int) -> None:
+        await self._engine.write(lambda tx: nodes.renew_node(tx, node_id, kind, name, lease_us))
+
+    async def end_node(self, node_id: int) -> None:
+        await self._engine.write(lambda tx: nodes.end_node(tx, node_id))
+
+    async def hold_segments(self, node_id: int, kind: str, name: str, lease_us: int) -> Mapping[int, int]:
+        segments = self._settings.segments
+        return await self._engine.write(
+            lambda tx: nodes.hold_segments(tx, segments, node_id, kind, name, lease_us)
+        )
+
+    async def nodes(self) -> list[port.NodeInfo]:
+        return await self._engine.read(nodes.nodes)
+
+    # --- reading
+    async def job_runs(
+        self, tenant: str, job_id: int, nominals: Sequence[int], before_at: int | None, limit: int
+    ) -> list[RunView]:
+        return await self._engine.read(
+            lambda tx: reading.job_runs(tx, tenant, job_id, nominals, before_at, limit),
+        )
+
+    async def get_run(self, tenant: str, key: RunKey) -> RunView | None:
+        return await self._engine.read(lambda tx: reading.get_run(tx, tenant, key))
+
+    async def list_runs(self, tenant: str, query: port.RunQuery) -> port.RunPage:
+        return await self._engine.read(lambda tx: reading.list_runs(tx, tenant, query))
+
+    # --- dead letters
+    async def dead_letters(self, tenant: str, query: port.DeadQuery) -> port.DeadPage:
+        return await self._engine.read(lambda tx: letters.dead_letters(tx, tenant, query))
+
+    async def dead_groups(self, tenant: str, by: str, limit: int) -> list[port.DeadGroup]:
+        return await self._engine.read(lambda tx: letters.dead_groups(tx, tenant, by, limit))
+
+    async def requeue(self, tenant: str, keys: Sequence[RunKey]) -> list[RunKey]:
+        return await self._engine.write(lambda tx: letters.requeue(tx, tenant, keys))
+
+    async def discard(self, tenant: str, keys: Sequence[RunKey]) -> list[RunKey]:
+        return await self._engine.write(lambda tx: letters.discard(tx, tenant, keys))
+
+
+async def _nothing(tx: Tx) -> None:
+    """What a ping does."""
