@@ -11,6 +11,7 @@ from hourhand.config.settings import keys
 from hourhand.errors import CannotStart
 
 GOOD_SECRET = "whsec_" + base64.b64encode(bytes(range(32))).decode()
+DB_A, DB_B, DB_C = "postgres://a/x", "postgres://b/x", "postgresql://c/x"
 
 
 @pytest.fixture
@@ -99,6 +100,15 @@ def test_nothing_given_is_the_defaults(read) -> None:
         ("telemetry", 'log = "DEBUG"', "log", "debug"),
         ("targets", f'signing_secret = "{GOOD_SECRET}"', "signing_secret", (GOOD_SECRET,)),
         ("server", 'listen = "[::1]:80"', "host", "::1"),
+        ("store", 'shards = ["postgres://a/x", "postgres://b/x"]', "databases", (DB_A, DB_B)),
+        ("store", f'shards = "{DB_A},{DB_B}"', "shards", (DB_A, DB_B)),
+        ("store", f'shards = "{DB_A} {DB_B}"', "shards", (DB_A, DB_B)),
+        ("store", 'shards = "postgres://a,b/x postgresql://c/x"', "shards", ("postgres://a,b/x", DB_C)),
+        ("store", f'url = "{DB_A}"', "databases", (DB_A,)),
+        ("store", f'url = "{DB_A}"\nlisten_url = "{DB_B}"', "listen_url", (DB_B,)),
+        ("worker", "processes = 64", "processes", 64),
+        ("telemetry", 'listen = "127.0.0.1:7071"', "listen", "127.0.0.1:7071"),
+        ("telemetry", 'listen = ""', "listen", ""),
         ("server", 'listen = "localhost:80"', "host", "localhost"),
     ],
 )
@@ -133,6 +143,14 @@ def test_values_as_people_write_them(read, section: str, line: str, attribute: s
         ('[limits]\npayload = "1TB"', 2, 'such as "64KiB"'),
         ('[telemetry]\nlog = "loud"', 2, "one of debug, info"),
         ('[store]\nurl = "here.db"', 2, "sqlite:///"),
+        ('[store]\nshards = ["sqlite:///a.db"]', 2, "postgres://"),
+        ('[store]\nshards = ["postgres://a/x", "postgres://a/x"]', 2, "each once"),
+        ("[store]\nshards = [1]", 2, "postgres://"),
+        (f'[store]\nurl = "{DB_C}"\nshards = ["{DB_A}"]', 2, "leave store.url out"),
+        (f'[store]\nurl = "{DB_C}"\nlisten_url = "{DB_A} {DB_B}"', 3, "one URL per database (1), got 2"),
+        ("[worker]\nprocesses = 65", 2, "from 1 to 64"),
+        ('[telemetry]\nlisten = "0.0.0.0:1"', 2, "no authentication"),
+        ('[telemetry]\nlisten = "7071"', 2, "empty, or host:port"),
     ],
 )
 def test_what_is_wrong_is_refused_with_its_place(
@@ -151,7 +169,8 @@ def test_what_is_wrong_is_refused_with_its_place(
     [
         ({"HOURHAND_SERVER_LISTN": "x"}, "did you mean HOURHAND_SERVER_LISTEN?"),
         ({"HOURHAND_HORIZON": "x"}, "unknown variable"),
-        ({"HOURHAND_STORE_URL_FILE": "x"}, "unknown variable"),
+        ({"HOURHAND_STORE_URL_FILE": "absent"}, "cannot read absent"),
+        ({"HOURHAND_SERVER_LISTEN_FILE": "x"}, "unknown variable"),
         ({"HOURHAND_SCHEDULER_LEAD": ""}, "a duration"),
         ({"HOURHAND_TARGETS_SIGNING_SECRET_FILE": "absent"}, "cannot read absent"),
         ({"HOURHAND_TARGETS_SIGNING_SECRET_FILE": "f", "HOURHAND_TARGETS_SIGNING_SECRET": "s"}, "only one"),
@@ -200,6 +219,27 @@ def test_secrets_are_masked_where_values_are_shown(read) -> None:
     assert loaded.findings == ()
     assert "canary" not in repr(loaded.settings())
     assert GOOD_SECRET not in repr(loaded.settings())
+
+
+def test_passwords_of_databases_are_never_shown(read) -> None:
+    url = "postgres://ann:canary@db/x"
+    wrong = read(local='[store]\nshards = ["postgres://ann:canary@db/x", "nonsense:canary"]\n')
+    assert len(wrong.findings) == 1
+    right = read(
+        local=f'[store]\nshards = ["{url}", "{url}?sslpassword=canary"]\n'
+        f'listen_url = ["{url}y", "postgres://db/x?password=canary&a=b"]\n'
+    )
+    assert right.findings == ()
+    shown = {one.key.path: one.shown for one in right.effective}
+    assert shown["store.shards"] == "postgres://ann:***@db/x, postgres://ann:***@db/x?sslpassword=***"
+    assert shown["store.listen_url"] == "postgres://ann:***@db/xy, postgres://db/x?password=***&a=b"
+    for loaded in (wrong, right):
+        assert "canary" not in str(loaded.findings) + str(loaded.effective) + repr(loaded.values)
+
+
+def test_a_store_url_may_lie_in_a_file(read, tmp_path: Path) -> None:
+    (tmp_path / "url").write_text(f"{DB_A}\n")
+    assert read(environment={"HOURHAND_STORE_URL_FILE": str(tmp_path / "url")}).settings().store.url == DB_A
 
 
 def test_a_broken_file_names_line_and_file(read, tmp_path: Path) -> None:

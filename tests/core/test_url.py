@@ -2,7 +2,7 @@
 
 import pytest
 
-from hourhand.core.url import masked_url, url_faults
+from hourhand.core.url import masked_store_url, masked_url, url_faults
 
 
 @pytest.mark.parametrize(
@@ -60,3 +60,18 @@ def test_bad_urls_say_what_was_expected(url: str, expected: str) -> None:
 )
 def test_passwords_are_masked(url: str, shown: str) -> None:
     assert masked_url(url) == shown
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("postgres://ann:secret@db/x", "postgres://ann:***@db/x"),
+        ("postgres://ann:se/c?r#e@t@db:5432/x", "postgres://ann:***@db:5432/x"),
+        ("postgres://ann@db:5432/x", "postgres://ann@db:5432/x"),
+        ("postgres://db:5432/x", "postgres://db:5432/x"),
+        ("postgres:///x?host=/tmp&Password=secret&user=ann", "postgres:///x?host=/tmp&Password=***&user=ann"),
+        ("sqlite:///./a:b@c.db", "sqlite:///./a:b@c.db"),
+    ],
+)
+def test_passwords_of_databases_are_masked(url: str, shown: str) -> None:
+    assert masked_store_url(url) == shown

@@ -15,7 +15,7 @@ from typing import TextIO
 from hourhand.cli.text import clean, shortened
 from hourhand.core.instant import MINUTE_US, SECOND_US
 from hourhand.core.lifecycle import Event
-from hourhand.core.url import masked_url
+from hourhand.core.url import masked_store_url
 
 LINES_PER_SECOND = 20
 NAME_WIDTH = 24
@@ -83,7 +83,7 @@ class Feed:
         """Where everything is, and what to try next."""
         lines = [
             self._bold(f"hourhand {version}"),
-            f"  store    {clean(masked_url(store))}",
+            f"  store    {clean(masked_store_url(store))}",
             f"  running  {', '.join(parts)}",
             f"  address  {self._bold(address)}  (API under /api/v1, described at /openapi.json)",
             f"  jobs     {jobs:,}"

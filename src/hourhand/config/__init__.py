@@ -4,7 +4,18 @@
 Nothing here connects to anything; what a store or target makes of its value is theirs to judge.
 """
 
+from hourhand.config.kinds import is_postgres
 from hourhand.config.loading import Effective, Finding, Flag, Loaded, load
 from hourhand.config.settings import Settings, UpOptions, sqlite_url
 
-__all__ = ["Effective", "Finding", "Flag", "Loaded", "Settings", "UpOptions", "load", "sqlite_url"]
+__all__ = [
+    "Effective",
+    "Finding",
+    "Flag",
+    "Loaded",
+    "Settings",
+    "UpOptions",
+    "is_postgres",
+    "load",
+    "sqlite_url",
+]

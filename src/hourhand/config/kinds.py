@@ -12,11 +12,14 @@ from typing import Protocol
 
 from hourhand.core.instant import format_duration, parse_duration
 from hourhand.core.signature import MIN_SECRET_BYTES, parse_secret
-from hourhand.core.url import masked_url
+from hourhand.core.url import masked_store_url, masked_url
 
 _SIZE = re.compile(r"(\d{1,12})\s*(B|KiB|MiB|GiB)?", re.ASCII)
 _SIZE_UNITS = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
 _LISTEN = re.compile(r"(?:\[([0-9A-Fa-f:.]+)\]|([^\s:\[\]/]+)):(\d{1,5})", re.ASCII)
+_STORE_URL = re.compile(r"[a-z][a-z0-9+]*:\S+", re.ASCII)
+_POSTGRES_URL = re.compile(r"postgres(?:ql)?://\S+", re.ASCII)
+_BETWEEN_URLS = re.compile(r"\s*,?\s*(?=postgres(?:ql)?://)|\s+", re.ASCII)  # a URL may name hosts by commas
 
 MASK = "***"
 FEWEST_DISTINCT_BYTES = 8
@@ -203,6 +206,63 @@ class Listen:
 
 
 @dataclass(frozen=True, slots=True)
+class OptionalListen:
+    """Host and port, or empty."""
+
+    allowed: str = "empty, or host:port, such as 127.0.0.1:7071"
+
+    def parse(self, raw: object) -> str:
+        """As it is, once it is known to be one."""
+        if isinstance(raw, str) and not raw.strip():
+            return ""
+        try:
+            return Listen().parse(raw)
+        except ValueError:
+            raise ValueError(self.allowed) from None
+
+    def show(self, value: object) -> str:
+        """The text."""
+        return str(value)
+
+
+@dataclass(frozen=True, slots=True)
+class StoreUrl:
+    """The URL of a store. What it may be beyond its look is for the store to judge."""
+
+    allowed: str = "a URL such as sqlite:///./hourhand.db or postgres://user:password@host/database"
+
+    def parse(self, raw: object) -> str:
+        """As it is."""
+        if not isinstance(raw, str) or not _STORE_URL.fullmatch(raw):
+            raise ValueError(self.allowed)
+        return raw
+
+    def show(self, value: object) -> str:
+        """With its password masked."""
+        return masked_store_url(str(value))
+
+
+@dataclass(frozen=True, slots=True)
+class StoreUrls:
+    """URLs of PostgreSQL databases, each once; in the environment separated by spaces or commas."""
+
+    allowed: str = "URLs such as postgres://user:password@host/database, each once"
+
+    def parse(self, raw: object) -> tuple[str, ...]:
+        """In the order given."""
+        urls = [one for one in _BETWEEN_URLS.split(raw) if one] if isinstance(raw, str) else raw
+        if not isinstance(urls, list | tuple) or len(set(map(str, urls))) < len(urls):
+            raise ValueError(self.allowed)
+        if not all(isinstance(one, str) and _POSTGRES_URL.fullmatch(one) for one in urls):
+            raise ValueError(self.allowed)
+        return tuple(urls)
+
+    def show(self, value: object) -> str:
+        """With passwords masked."""
+        return ", ".join(map(masked_store_url, value)) if isinstance(value, tuple) else MASK
+
+
+@dataclass(frozen=True, slots=True)
 class Secrets:
     """Signing secrets, the newest first; several while one is being replaced. Never shown."""
 
@@ -222,6 +282,11 @@ class Secrets:
     def show(self, value: object) -> str:
         """Only how many there are."""
         return ", ".join([MASK] * len(value)) if isinstance(value, tuple) else MASK
+
+
+def is_postgres(url: str) -> bool:
+    """Whether a store URL names a PostgreSQL database."""
+    return _POSTGRES_URL.fullmatch(url) is not None
 
 
 def split_listen(listen: str) -> tuple[str, int]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from hourhand.config.kinds import is_loopback
+from hourhand.config.kinds import is_loopback, split_listen
 from hourhand.config.settings import CLIENT_VARIABLES, ENVIRONMENT_PREFIX, Key, Settings, build, keys
 from hourhand.core.instant import format_duration
 from hourhand.core.schedule.errors import nearest
@@ -220,7 +220,21 @@ class _Places:
 
 def _judge(settings: Settings, sources: Mapping[str, str]) -> Iterator[Finding]:
     """What is wrong with values that are right one by one."""
-    server, scheduler = settings.server, settings.scheduler
+    scheduler = settings.scheduler
+    yield from _judge_listeners(settings, sources)
+    yield from _judge_store(settings, sources)
+    if scheduler.lead_us * 2 > scheduler.horizon_us:
+        yield Finding(
+            where=sources.get("scheduler.lead", sources.get("scheduler.horizon", "scheduler.lead")),
+            message=(
+                f"lead is {format_duration(scheduler.lead_us)}, expected at most half the horizon, "
+                f"which is {format_duration(scheduler.horizon_us)}"
+            ),
+        )
+
+
+def _judge_listeners(settings: Settings, sources: Mapping[str, str]) -> Iterator[Finding]:
+    server, telemetry = settings.server, settings.telemetry
     if not is_loopback(server.host):
         yield Finding(
             where=sources.get("server.listen", "server.listen"),
@@ -229,13 +243,25 @@ def _judge(settings: Settings, sources: Mapping[str, str]) -> Iterator[Finding]:
                 "no authentication yet; listen on 127.0.0.1, and reach it from elsewhere through a tunnel"
             ),
         )
-    if scheduler.lead_us * 2 > scheduler.horizon_us:
+    if telemetry.listen and not is_loopback(split_listen(telemetry.listen)[0]):
         yield Finding(
-            where=sources.get("scheduler.lead", sources.get("scheduler.horizon", "scheduler.lead")),
-            message=(
-                f"lead is {format_duration(scheduler.lead_us)}, expected at most half the horizon, "
-                f"which is {format_duration(scheduler.horizon_us)}"
-            ),
+            where=sources.get("telemetry.listen", "telemetry.listen"),
+            message="there is no authentication yet; listen on 127.0.0.1",
+        )
+
+
+def _judge_store(settings: Settings, sources: Mapping[str, str]) -> Iterator[Finding]:
+    store = settings.store
+    if store.shards and "store.url" in sources:
+        yield Finding(
+            where=sources["store.url"],
+            message="store.url and store.shards are both given; with shards, leave store.url out",
+        )
+    if store.listen_url and len(store.listen_url) != len(store.databases):
+        yield Finding(
+            where=sources["store.listen_url"],
+            message=f"store.listen_url: expected one URL per database ({len(store.databases)}), "
+            f"got {len(store.listen_url)}",
         )
 
 

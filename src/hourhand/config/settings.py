@@ -14,8 +14,11 @@ from hourhand.config.kinds import (
     Kind,
     Listen,
     OneOf,
+    OptionalListen,
     Secrets,
     Size,
+    StoreUrl,
+    StoreUrls,
     Text,
     Whole,
     Words,
@@ -28,7 +31,6 @@ ENVIRONMENT_PREFIX = "HOURHAND_"
 CLIENT_VARIABLES = ("HOURHAND_URL", "HOURHAND_TOKEN", "HOURHAND_TENANT")  # read by client and CLI
 _MODULE = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
 _HTTP_URL = re.compile(r"https?://[^\s/]+(/\S*)?")
-_STORE_URL = re.compile(r"[a-z][a-z0-9+]*:\S+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +58,9 @@ class Key:
 
 def _setting(kind: Kind, default: object, help: str, *, key: str = "", secret: bool = False) -> Any:
     value = kind.parse(default)
-    return field(default=value, repr=not secret, metadata={"kind": kind, "help": help, "key": key})
+    return field(
+        default=value, repr=not secret, metadata={"kind": kind, "help": help, "key": key, "secret": secret}
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,14 +93,28 @@ class StoreSettings:
     """Where jobs and runs are kept."""
 
     url: str = _setting(
-        Text(
-            allowed="a URL such as sqlite:///./hourhand.db",
-            matches=lambda text: _STORE_URL.fullmatch(text) is not None,
-        ),
+        StoreUrl(),
         "sqlite:///./hourhand.db",
-        "the store; three slashes and a relative path, four for an absolute one",
+        "the store; sqlite:/// and a path (a fourth slash: absolute) for `up`, postgres:// for a cluster",
         secret=True,
     )
+    shards: tuple[str, ...] = _setting(
+        StoreUrls(),
+        (),
+        "several PostgreSQL databases that share the jobs, instead of store.url; order and number stay",
+        secret=True,
+    )
+    listen_url: tuple[str, ...] = _setting(
+        StoreUrls(),
+        (),
+        "for LISTEN, where store.url is a pooler; one per database, in their order; empty: the same",
+        secret=True,
+    )
+
+    @property
+    def databases(self) -> tuple[str, ...]:
+        """The URL of each database, in the order of the shards."""
+        return self.shards or (self.url,)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,6 +145,9 @@ class WorkerSettings:
     """How runs are executed."""
 
     concurrency: int = _setting(Whole(low=1, high=200_000), 1_000, "runs in hand at once")
+    processes: int = _setting(
+        Whole(low=1, high=64), 1, "processes of `hourhand worker`, each with that concurrency"
+    )
     import_modules: tuple[str, ...] = _setting(
         Words(
             allowed="names of modules, such as app.tasks",
@@ -197,6 +218,11 @@ class TelemetrySettings:
     log: str = _setting(
         OneOf(words=("debug", "info", "warning", "error")), "info", "the least serious line that is logged"
     )
+    listen: str = _setting(
+        OptionalListen(),
+        "",
+        "where a scheduler or worker tells /metrics, /healthz and /readyz; empty: nowhere",
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -235,7 +261,7 @@ def keys() -> tuple[Key, ...]:
                     kind=kind,
                     default=one.default,
                     help=one.metadata["help"],
-                    secret=isinstance(kind, Secrets),
+                    secret=one.metadata["secret"],
                 )
             )
     return tuple(found)

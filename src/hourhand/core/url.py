@@ -1,4 +1,4 @@
-"""The shape of a URL that an HTTP target may have, and how it is shown to people.
+"""The shape of a URL that an HTTP target may have, and how URLs are shown to people.
 
 Pure and about spelling only. Whether the address behind it may be called is decided at connect time
 by the targets' guard, from the address that is really connected to.
@@ -13,6 +13,8 @@ MAX_URL = 2_048
 
 _FORBIDDEN = re.compile(r"[\x00-\x20\x7f\\\ud800-\udfff]")
 _PASSWORD = re.compile(r"^([^:/?#]*://[^:/?#]*):[^/?#]*@")
+_STORE_PASSWORD = re.compile(r"^([^:/?#]*://[^:@]*):.*@")
+_PASSWORD_PARAMETER = re.compile(r"([?&](?:ssl)?password=)[^&#]*", re.IGNORECASE)
 _EXPECTED = "a URL such as https://example.com/path"
 
 
@@ -41,3 +43,10 @@ def url_faults(url: str, pointer: str = "/target/url") -> list[Fault]:
 def masked_url(url: str) -> str:
     """The URL with its password hidden; safe in errors, logs and pages."""
     return _PASSWORD.sub(r"\1:***@", url, count=1)
+
+
+def masked_store_url(url: str) -> str:
+    """The URL of a database with its passwords hidden, also where they are not escaped as they should be."""
+    if url.startswith("sqlite:"):  # a path, where any character may stand
+        return url
+    return _PASSWORD_PARAMETER.sub(r"\1***", _STORE_PASSWORD.sub(r"\1:***@", url, count=1))
