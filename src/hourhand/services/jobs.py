@@ -10,17 +10,20 @@ import msgspec
 
 from hourhand.clock import Clock
 from hourhand.core.fault import Fault
-from hourhand.core.identity import RunKey, parse_job_id
+from hourhand.core.identity import RunKey, parse_job_id, shard_of
 from hourhand.core.instant import SECOND_US, format_instant
 from hourhand.core.model import Job, JobSpec, JobState, OnceTiming, Version
 from hourhand.core.plan import last_time
 from hourhand.core.specification import SpecLimits, faults_in
-from hourhand.errors import Ambiguous, Conflict, HourhandError, Invalid, NotFound, Outdated
+from hourhand.errors import Ambiguous, Conflict, HourhandError, Invalid, NotFound, Outdated, Unavailable
 from hourhand.ids import IdSource
+from hourhand.ports.events import EventType
 from hourhand.ports.store import Changed, JobDraft, JobEdit, JobPage, JobQuery, Refusal, Store
 
 MAX_BULK = 1_000
 _ID_DRAWS = 4
+
+JobsChanged = Callable[[EventType, Sequence[Job]], None]  # told once a change is durable; must not raise
 
 
 class NewJob(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,11 +37,20 @@ class NewJob(msgspec.Struct, frozen=True, kw_only=True):
 class Jobs:
     """Use cases over the store; stateless, any number of instances."""
 
-    def __init__(self, *, store: Store, ids: IdSource, clock: Clock, limits: SpecLimits) -> None:
+    def __init__(
+        self,
+        *,
+        store: Store,
+        ids: IdSource,
+        clock: Clock,
+        limits: SpecLimits,
+        changed: JobsChanged = lambda kind, jobs: None,
+    ) -> None:
         self._store = store
         self._ids = ids
         self._clock = clock
         self._limits = limits
+        self._changed = changed
 
     async def create(self, tenant: str, new: NewJob, *, dry_run: bool = False) -> Job:
         """Store one job; raises what `create_many` would answer for it."""
@@ -51,7 +63,12 @@ class Jobs:
         self, tenant: str, news: Sequence[NewJob], *, dry_run: bool = False
     ) -> list[Job | HourhandError]:
         """Store each that is right; the others get their error, in the same order."""
-        answers: list[Job | HourhandError | None] = [self._refusal(new.spec) for new in news]
+        answers: list[Job | HourhandError | None] = []
+        shards: list[int | None] = []
+        for new in news:
+            answer, shard = self._place(tenant, new.spec)
+            answers.append(answer)
+            shards.append(shard)
         if dry_run:
             return await self._would_create(tenant, news, answers)
         todo = [index for index, answer in enumerate(answers) if answer is None]
@@ -60,7 +77,7 @@ class Jobs:
                 break
             drafts = [
                 JobDraft(
-                    id=self._ids.job_id(),
+                    id=self._ids.job_id(shards[index] or 0),
                     tenant=tenant,
                     spec=news[index].spec,
                     paused=news[index].paused,
@@ -75,9 +92,14 @@ class Jobs:
                         clashed.append(index)
                     case Refusal.KEY_TAKEN:
                         answers[index] = _key_taken(news[index].spec.key)
+                    case Refusal.UNAVAILABLE:
+                        answers[index] = Unavailable("the database for this job does not answer; try again")
                     case _:
                         answers[index] = answer
             todo = clashed
+        created = [answer for answer in answers if isinstance(answer, Job)]
+        if created:
+            self._changed(EventType.JOB_CREATED, created)
         return [Conflict("no free job id could be drawn; try again") if a is None else a for a in answers]
 
     async def get(self, tenant: str, job_id: int) -> Job:
@@ -142,10 +164,11 @@ class Jobs:
                         )
                     ],
                 )
+            self._check_place(job, new.spec)
             until = job.paused_until if new.paused else None
             return JobEdit(spec=new.spec, paused=new.paused, note=new.note, paused_until=until)
 
-        return await self._change(tenant, job_id, decide, dry_run)
+        return await self._change(tenant, job_id, decide, dry_run, EventType.JOB_CHANGED)
 
     async def upsert(
         self,
@@ -199,7 +222,7 @@ class Jobs:
                 )
             return JobEdit(spec=job.spec, paused=True, note=note, paused_until=until_at)
 
-        return await self._change(tenant, job_id, decide, dry_run)
+        return await self._change(tenant, job_id, decide, dry_run, EventType.JOB_PAUSED)
 
     async def resume(self, tenant: str, job_id: int, *, dry_run: bool = False) -> Changed:
         """Make runs again; what passed while paused is not made up."""
@@ -207,7 +230,7 @@ class Jobs:
         def decide(job: Job, now_at: int) -> JobEdit:
             return JobEdit(spec=job.spec, paused=False)
 
-        return await self._change(tenant, job_id, decide, dry_run)
+        return await self._change(tenant, job_id, decide, dry_run, EventType.JOB_RESUMED)
 
     async def delete(
         self, tenant: str, job_id: int, *, cancel_running: bool = False, dry_run: bool = False
@@ -218,6 +241,7 @@ class Jobs:
         changed = await self._store.delete_job(tenant, job_id, cancel_running)
         if changed is None:
             raise NotFound("there is no such job")
+        self._changed(EventType.JOB_DELETED, [changed.job])
         return changed
 
     async def run_now(self, tenant: str, job_id: int, *, request_key: str | None = None) -> RunKey:
@@ -246,13 +270,14 @@ class Jobs:
         return job.created_at if self._clock.now() - job.created_at < SECOND_US else None
 
     async def _change(
-        self, tenant: str, job_id: int, decide: Callable[[Job, int], JobEdit], dry_run: bool
+        self, tenant: str, job_id: int, decide: Callable[[Job, int], JobEdit], dry_run: bool, kind: EventType
     ) -> Changed:
         if dry_run:
             return await self._would_change(tenant, job_id, decide)
         changed = await self._store.change_job(tenant, job_id, decide)
         if changed is None:
             raise NotFound("there is no such job")
+        self._changed(kind, [changed.job])
         return changed
 
     async def _would_create(
@@ -286,8 +311,36 @@ class Jobs:
         return Changed(job=_edited(job, edit, now_at), effective_from=now_at)
 
     async def _by_key(self, tenant: str, key: str) -> Job | None:
-        found = await self._store.find_jobs(tenant, key, limit=1)
-        return found[0] if found and found[0].spec.key == key else None
+        found = await self._store.find_jobs(tenant, key, limit=0)
+        return found[0] if found else None
+
+    def _place(self, tenant: str, spec: JobSpec) -> tuple[Invalid | None, int | None]:
+        """What is wrong with a new job, else the shard it goes to."""
+        refusal = self._refusal(spec)
+        if refusal is not None:
+            return refusal, None
+        try:
+            return None, self._store.place(tenant, spec)
+        except Invalid as error:
+            return error, None
+
+    def _check_place(self, job: Job, spec: JobSpec) -> None:
+        """A job stays where its id says; another key must belong there too, or it could not be found by it."""
+        if spec.key is None or spec.key == job.spec.key:
+            return
+        shard = self._store.place(job.tenant, spec)
+        if shard is not None and shard != shard_of(job.id):
+            raise Invalid(
+                "key: the new key belongs to another database than the job, and jobs do not move",
+                [
+                    Fault(
+                        pointer="/key",
+                        expected="a key that belongs where the job is",
+                        got=repr(spec.key),
+                        hint="create a job with the new key and delete this one",
+                    )
+                ],
+            )
 
     def _refusal(self, spec: JobSpec) -> Invalid | None:
         faults = faults_in(spec, self._limits)

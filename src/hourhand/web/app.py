@@ -6,6 +6,7 @@ from prometheus_client import CollectorRegistry
 from hourhand import __version__
 from hourhand.clock import Clock
 from hourhand.ports.store import Store
+from hourhand.services.event_log import EventLog
 from hourhand.services.jobs import Jobs
 from hourhand.services.runs import Runs
 from hourhand.web import problems
@@ -25,8 +26,13 @@ def create_app(
     registry: CollectorRegistry,
     settings: WebSettings | None = None,
     parts: Parts = dict,
+    events: EventLog | None = None,
 ) -> FastAPI:
-    """An ASGI application over these services. `parts` tells what is wrong with the process, for /readyz."""
+    """An ASGI application over these services.
+
+    `parts` tells what is wrong with the process, for /readyz. Whoever stops the server closes `events`
+    first: streams end only then.
+    """
     settings = settings or WebSettings()
     app = FastAPI(
         title="hourhand",
@@ -39,7 +45,14 @@ def create_app(
         telemetry={"metrics": False, "logs": False},  # ours say the same, by route template
     )
     app.state.context = WebContext(
-        jobs=jobs, runs=runs, store=store, clock=clock, registry=registry, parts=parts, settings=settings
+        jobs=jobs,
+        runs=runs,
+        store=store,
+        clock=clock,
+        registry=registry,
+        parts=parts,
+        events=events or EventLog(clock=clock),
+        settings=settings,
     )
     app.openapi = lambda: describe(app)  # type: ignore[method-assign]
     app.include_router(API, prefix=PREFIX)

@@ -10,6 +10,7 @@ from hourhand.clock import Clock
 from hourhand.core.model import DEFAULT_TENANT
 from hourhand.errors import NotAllowed
 from hourhand.ports.store import Store
+from hourhand.services.event_log import EventLog
 from hourhand.services.jobs import Jobs
 from hourhand.services.runs import Runs
 from hourhand.web.documents import DocumentRules
@@ -33,6 +34,7 @@ class WebContext(msgspec.Struct, frozen=True, kw_only=True):
     clock: Clock
     registry: CollectorRegistry
     parts: Parts
+    events: EventLog
     settings: WebSettings
 
 
