@@ -1,8 +1,13 @@
-"""Property-test profiles: `dev` is quick, `ci` thorough and the same on every run. Fixtures live beside their tests."""
+"""Property-test profiles: `dev` is quick, `ci` thorough and the same on every run. Fixtures live beside their tests.
+
+Only those of real servers are known everywhere, since one server serves the whole run.
+"""
 
 import os
 
 from hypothesis import settings
+
+pytest_plugins = ("tests.servers.fixtures",)
 
 settings.register_profile("dev", max_examples=50, deadline=None)
 settings.register_profile("ci", max_examples=300, deadline=None, derandomize=True, print_blob=True)

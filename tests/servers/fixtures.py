@@ -1,0 +1,96 @@
+"""Fixtures of real servers: one PostgreSQL for the whole run, whatever its number of workers, and databases of it.
+
+The first test that asks starts the server, under a lock in a directory that all workers of the run share; the
+process that the user started stops it when everything is over. Tests that stop, pause or kill a server
+take one of their own from `own_postgres`.
+"""
+
+import contextlib
+import fcntl
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.servers.machine import Unavailable, skip_or_fail
+from tests.servers.pgbouncer import PgBouncer, require_pgbouncer
+from tests.servers.postgres import PostgresServer, given_server, require_postgres
+from tests.servers.postgres_databases import PostgresDatabases
+
+_RUN_VARIABLE = "HOURHAND_TEST_RUN_DIRECTORY"
+_RUN = pytest.StashKey[Path]()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Give the run a directory that its workers inherit through the environment."""
+    if not hasattr(config, "workerinput"):
+        config.stash[_RUN] = Path(tempfile.mkdtemp(prefix="hourhand-test-run-"))
+        os.environ[_RUN_VARIABLE] = str(config.stash[_RUN])
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """Stop what the run shared; workers are gone by now."""
+    run = config.stash.get(_RUN, None)
+    if run is not None:
+        with contextlib.suppress(FileNotFoundError):
+            _shared(run).stop()
+        shutil.rmtree(run, ignore_errors=True)
+        os.environ.pop(_RUN_VARIABLE, None)
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> PostgresDatabases:
+    """The run's server, shared by all: make and drop databases, do it no harm."""
+    given = given_server()
+    if given is not None:
+        return given
+    run = Path(os.environ[_RUN_VARIABLE])
+    with (run / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        try:
+            return _shared(run)
+        except FileNotFoundError:
+            return _started(run)
+
+
+@pytest.fixture
+def postgres_url(postgres_server: PostgresDatabases) -> Iterator[str]:
+    """A fresh empty database."""
+    url = postgres_server.create_database()
+    yield url
+    postgres_server.drop_database(url)
+
+
+@pytest.fixture
+def own_postgres() -> Iterator[Callable[..., PostgresServer]]:
+    """Starts servers of the test's own (with options of PostgresServer), which are gone when it is over."""
+    require_postgres()
+    with contextlib.ExitStack() as servers:
+        yield lambda **options: servers.enter_context(PostgresServer(**options))
+
+
+@pytest.fixture
+def pgbouncer() -> Iterator[Callable[..., PgBouncer]]:
+    """Starts pgbouncers in front of a server (with options of PgBouncer), which are gone after the test."""
+    require_pgbouncer()
+    with contextlib.ExitStack() as poolers:
+        yield lambda server, **options: poolers.enter_context(PgBouncer(server, **options))
+
+
+def _shared(run: Path) -> PostgresServer:
+    state = json.loads((run / "postgres.json").read_text())
+    return PostgresServer.running_in(Path(state["home"]), state["port"])
+
+
+def _started(run: Path) -> PostgresServer:
+    try:
+        # The run's end stops it, not this process's: other workers may go on.
+        server = PostgresServer(max_connections=300).start(stop_at_exit=False)
+    except Unavailable as error:
+        skip_or_fail(str(error))
+    (run / "postgres.json").write_text(json.dumps({"home": str(server.home), "port": server.port}))
+    return server
