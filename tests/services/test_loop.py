@@ -7,7 +7,7 @@ import pytest
 
 from hourhand.core.instant import SECOND_US
 from hourhand.errors import Unavailable
-from hourhand.services.loop import MAX_SLEEP_US, Duty
+from hourhand.services.loop import MAX_SLEEP_US, Duty, never
 from hourhand.telemetry import Telemetry
 from tests.services.virtual import LoopClock, run_virtual, until
 from tests.services.world import MS, START_AT
@@ -71,7 +71,7 @@ def test_a_step_that_says_now_is_called_at_once_and_lets_others_run() -> None:
 def test_one_that_does_not_poll_is_called_when_it_said_and_not_before() -> None:
     async def main(clock: LoopClock) -> None:
         step = Watched(clock, 10 * SECOND_US, 2 * SECOND_US + 7, 10 * SECOND_US)
-        duty = Duty("test", step, clock, Telemetry(), polls=False)
+        duty = Duty("test", step, clock, Telemetry(), poll_us=never)
         task = await run_for(duty, clock, 21)
         assert step.called == [0, 10 * SECOND_US, 12 * SECOND_US + 7]
         duty.wake()
@@ -83,11 +83,37 @@ def test_one_that_does_not_poll_is_called_when_it_said_and_not_before() -> None:
     run_virtual(main)
 
 
+def test_one_that_polls_rarely_sleeps_that_long_but_no_longer() -> None:
+    async def main(clock: LoopClock) -> None:
+        poll_us = 5 * SECOND_US
+        step = Watched(clock, None, 2 * SECOND_US, 60 * SECOND_US)
+        duty = Duty("test", step, clock, Telemetry(), poll_us=lambda: poll_us)
+        task = await run_for(duty, clock, 8)
+        assert step.called == [0, 5 * SECOND_US, 7 * SECOND_US]
+        poll_us = SECOND_US  # hints do not arrive any more: noticed while it sleeps
+        await until(clock, START_AT + 10_500 * MS)
+        assert step.called[3:] == [8 * SECOND_US, 9 * SECOND_US, 10 * SECOND_US]
+        await stopped(duty, task)
+
+    run_virtual(main)
+
+
+def test_pauses_are_drawn_between_half_and_whole() -> None:
+    async def main(clock: LoopClock) -> None:
+        draws = iter([0.0, 0.5, 1.0])
+        step = Watched(clock, *[Unavailable("away")] * 3)
+        duty = Duty("test", step, clock, Telemetry(), draw=lambda: next(draws))
+        await stopped(duty, await run_for(duty, clock, 0.9))
+        assert step.called == [0, 50 * MS, 200 * MS, 600 * MS]
+
+    run_virtual(main)
+
+
 @pytest.mark.parametrize("jump_us", [3_600 * SECOND_US, -3_600 * SECOND_US])
 def test_one_that_does_not_poll_notices_a_clock_that_was_set_anew(jump_us: int) -> None:
     async def main(clock: LoopClock) -> None:
         step = Watched(clock, 10 * SECOND_US, 10 * SECOND_US)
-        duty = Duty("test", step, clock, Telemetry(), polls=False)
+        duty = Duty("test", step, clock, Telemetry(), poll_us=never)
         task = await run_for(duty, clock, 1.5)
         clock.offset_us = jump_us
         await asyncio.sleep(1)

@@ -69,7 +69,7 @@ async def test_nothing_is_planned_twice(world: World) -> None:
 async def test_two_planners_with_the_same_view_write_the_same_rows_once(world: World) -> None:
     await world.create(every(5))
     clocks = await world.real.due_clocks(range(SEGMENTS), world.now + HORIZON_US, 10)
-    plans = [world.planner._plan(clock, world.now) for clock in clocks]
+    plans = [world.planner._plan(clock, world.now, None) for clock in clocks]
     assert await world.real.plan(plans) == 12
     assert await world.real.plan(plans) == 0
     assert len(await world.planned()) == 12

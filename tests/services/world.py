@@ -7,7 +7,7 @@ where a test wants calls to fail, to be answered late, or to lose their answer a
 import asyncio
 import itertools
 from collections import Counter, deque
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from hourhand.clock import Clock, ManualClock
@@ -35,10 +35,12 @@ from hourhand.ports.store import JobDraft, Store
 from hourhand.ports.target import OK, Result, Target
 from hourhand.queues.native import NativeQueue
 from hourhand.services.jobs import Jobs
-from hourhand.services.node import Node
+from hourhand.services.node import Node, Scheduler
 from hourhand.services.planner import Planner
+from hourhand.services.room import Room
 from hourhand.services.runs import Runs
 from hourhand.services.sweeper import Sweeper
+from hourhand.services.tenure import Tenure
 from hourhand.services.worker import Worker
 from hourhand.stores.sqlite import SqliteStore
 from hourhand.telemetry import Telemetry
@@ -48,6 +50,7 @@ MS = 1_000
 LEAD_US = 2 * SECOND_US
 HORIZON_US = 60 * SECOND_US
 SEGMENTS = 4
+SCHEDULER_LEASE_US = 3 * SECOND_US
 NOOP = PythonTarget(function="tests:noop")
 
 FAILED = Result(outcome=Outcome.FAILED, detail={"error": "it broke"})
@@ -169,6 +172,9 @@ class FaultyStore:
     def subscribe(self, wake: Callable[..., None]) -> None:
         self.inner.subscribe(wake)
 
+    def place(self, tenant: str, spec: JobSpec) -> int | None:
+        return self.inner.place(tenant, spec)
+
     def __getattr__(self, verb: str) -> Any:
         real = getattr(self.inner, verb)
 
@@ -270,6 +276,18 @@ class Hand:
             self._world.go_to(next_at)
 
 
+class _JoinedWhenAsked(NativeLeases):
+    """The membership of a planner that a test moves by hand: it joins when it first plans."""
+
+    def __init__(self, world: "World") -> None:
+        super().__init__(store=world.real, ids=world.ids, kind="scheduler", name="planner", plans=True)
+
+    async def segments(self) -> Mapping[int, int]:
+        if not self._node_id:
+            await self.join()
+        return await super().segments()
+
+
 class World:
     """Everything on one clock."""
 
@@ -287,6 +305,7 @@ class World:
         self.telemetry = Telemetry()
         self.ids = IdSource(self.clock, seed=1)
         self._names = itertools.count(1)
+        self.hints_arrive = False  # what nodes take for granted of their hints
         self.planner = self.new_planner()
         self.sweeper = self.new_sweeper()
         self.jobs = Jobs(store=self.store, ids=self.ids, clock=self.clock, limits=SpecLimits())
@@ -303,7 +322,19 @@ class World:
         self.clock.now_at = at
 
     def leases(self, name: str) -> NativeLeases:
-        return NativeLeases(store=self.store, ids=self.ids, kind="worker", name=name, segments=SEGMENTS)
+        """A worker's membership."""
+        return NativeLeases(store=self.store, ids=self.ids, kind="worker", name=name, plans=False)
+
+    def scheduler_leases(self, name: str) -> NativeLeases:
+        """A scheduler's membership."""
+        return NativeLeases(
+            store=self.store,
+            ids=self.ids,
+            kind="scheduler",
+            name=name,
+            plans=True,
+            lease_us=SCHEDULER_LEASE_US,
+        )
 
     async def worker(
         self,
@@ -327,25 +358,27 @@ class World:
         lead_us: int = LEAD_US,
         name: str | None = None,
         target: Target | None = None,
+        leases: NativeLeases | None = None,
+        room: Room | None = None,
     ) -> Worker:
         name = name or f"worker-{next(self._names)}"
         return Worker(
             store=self.store,
             queue=NativeQueue(self.store),
-            leases=self.leases(name),
+            leases=leases or self.leases(name),
             targets={PythonTarget: target or self.target},
             clock=self.clock,
             telemetry=self.telemetry,
             name=name,
             pools=tuple(pools),
-            concurrency=concurrency,
+            room=room or Room(concurrency),
             lead_us=lead_us,
         )
 
-    def new_planner(self) -> Planner:
+    def new_planner(self, leases: NativeLeases | None = None) -> Planner:
         return Planner(
             store=self.store,
-            leases=self.leases("planner"),
+            leases=leases or _JoinedWhenAsked(self),
             clock=self.clock,
             horizon_us=self._horizon_us,
             telemetry=self.telemetry,
@@ -355,15 +388,40 @@ class World:
         keep_us = self._keep_us
         return Sweeper(store=self.store, keep_us=keep_us, dead_keep_us=keep_us, telemetry=self.telemetry)
 
-    def new_node(self, concurrency: int = 10, target: Target | None = None) -> Node:
-        """A whole process: planner, worker and sweeper with their duties, on the store as it is set now."""
+    def new_node(self, concurrency: int = 10, target: Target | None = None, *, joint: bool = False) -> Node:
+        """A whole process: scheduler and worker with their duties, on the store as it is set now.
+
+        `joint`: with one lease for both, as `up` has on a file.
+        """
+        name = f"node-{next(self._names)}"
+        both = NativeLeases(store=self.store, ids=self.ids, kind="up", name=name, plans=True)
+        leases = both if joint else self.scheduler_leases(name)
+        return self._node(
+            scheduler=self._scheduler(leases, None if joint else Tenure(leases, SCHEDULER_LEASE_US)),
+            worker=self.new_worker(concurrency, target=target, name=name, leases=both if joint else None),
+        )
+
+    def new_scheduler_node(self) -> Node:
+        """A process that only plans and sweeps."""
+        leases = self.scheduler_leases(f"scheduler-{next(self._names)}")
+        return self._node(scheduler=self._scheduler(leases, Tenure(leases, SCHEDULER_LEASE_US)))
+
+    def new_worker_node(self, concurrency: int = 10, room: Room | None = None) -> Node:
+        """A process that only works."""
+        return self._node(worker=self.new_worker(concurrency, room=room))
+
+    def _scheduler(self, leases: NativeLeases, tenure: Tenure | None) -> Scheduler:
+        return Scheduler(
+            leases=leases, planner=self.new_planner(leases), sweeper=self.new_sweeper(), tenure=tenure
+        )
+
+    def _node(self, **parts: Any) -> Node:
         return Node(
             store=self.store,
-            planner=self.new_planner(),
-            worker=self.new_worker(concurrency, target=target),
-            sweeper=self.new_sweeper(),
             clock=self.clock,
             telemetry=self.telemetry,
+            hints_arrive=lambda: self.hints_arrive,
+            **parts,
         )
 
     async def create(self, timing: Timing | None = None, **fields: Any) -> Job:

@@ -1,26 +1,27 @@
-"""Leases kept by the store itself: nothing else to run.
+"""Leases kept by the store itself: nothing else to run."""
 
-With a single process, as on SQLite, it plans every segment.
-"""
-
-from collections.abc import Sequence
+from collections.abc import Mapping
 
 from hourhand.ids import IdSource
-from hourhand.ports.store import Store
+from hourhand.ports.store import LeaseLost, Store
 
 LEASE_US = 30_000_000
 
 
 class NativeLeases:
-    """One node's membership, through the store's verbs."""
+    """One node's membership, through the store's verbs. `plans`: it takes its part of the segments."""
 
-    def __init__(self, *, store: Store, ids: IdSource, kind: str, name: str, segments: int) -> None:
+    def __init__(
+        self, *, store: Store, ids: IdSource, kind: str, name: str, plans: bool, lease_us: int = LEASE_US
+    ) -> None:
         self._store = store
         self._ids = ids
         self._kind = kind
         self._name = name
-        self._segments = range(segments)
+        self._plans = plans
+        self._lease_us = lease_us
         self._node_id = 0
+        self._held: Mapping[int, int] = {}
 
     async def join(self) -> int:
         """Begin under a new id."""
@@ -31,15 +32,23 @@ class NativeLeases:
 
     async def renew(self) -> None:
         """Prolong the lease in the store."""
-        await self._renew(self._node_id)
+        try:
+            await self._renew(self._node_id)
+        except LeaseLost:
+            self._held = {}
+            raise
 
     async def leave(self) -> None:
-        """End the lease; the sweeper takes what is left."""
+        """End the lease, which frees its segments; the sweeper takes what is left."""
+        self._held = {}
         await self._store.end_node(self._node_id)
 
-    async def segments(self) -> Sequence[int]:
-        """All of them."""
-        return self._segments
+    async def segments(self) -> Mapping[int, int]:
+        """As the store said last."""
+        return self._held
 
     async def _renew(self, node_id: int) -> None:
-        await self._store.renew_node(node_id, self._kind, self._name, LEASE_US)
+        if self._plans:
+            self._held = await self._store.hold_segments(node_id, self._kind, self._name, self._lease_us)
+        else:
+            await self._store.renew_node(node_id, self._kind, self._name, self._lease_us)

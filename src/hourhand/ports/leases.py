@@ -2,10 +2,12 @@
 
 Contract: a node is known by an id that is new at every start. `renew` prolongs its lease and raises
 `LeaseLost` once it has run out: the node must then stop its attempts and `join` again under a new id.
-Segments that are held may be held by somebody else too, for a moment; planning twice changes nothing.
+Nodes of one kind share the segments evenly. Segments that are held may be held by somebody else too, for
+a moment: plans carry the segment's fence, which grows whenever it changes hands, and the store refuses
+those made under an older one.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from typing import Protocol
 
 
@@ -17,13 +19,13 @@ class Leases(Protocol):
         ...
 
     async def renew(self) -> None:
-        """Prolong the lease; LeaseLost when it had run out."""
+        """Prolong the lease, and take or give back segments; LeaseLost when it had run out."""
         ...
 
     async def leave(self) -> None:
         """Give everything back at once."""
         ...
 
-    async def segments(self) -> Sequence[int]:
-        """The segments that this node plans."""
+    async def segments(self) -> Mapping[int, int]:
+        """The segments that this node plans as of its last renewal, each with its fence."""
         ...

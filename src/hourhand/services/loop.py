@@ -18,25 +18,49 @@ _FIRST_PAUSE_S = 0.1
 _MAX_PAUSE_S = 5.0
 
 Step = Callable[[int], Awaitable[int | None]]
+Poll = Callable[[], int | None]
 
 _log = logger("hourhand.loop")
+
+
+def every_second() -> int:
+    """The poll of a duty whose hints may be lost."""
+    return SECOND_US
+
+
+def never() -> None:
+    """The poll of a duty that is called when it said."""
+
+
+def full_pause() -> float:
+    """No jitter, for tests and simulations."""
+    return 1.0
 
 
 class Duty:
     """One step function with its wake-up.
 
-    A duty that polls is called once a second at least, since hints may be lost; one that does not is
-    called when it said, or when the clock was set back.
+    `poll_us` says how long it may go without a call, since hints may be lost; where that is None it is
+    called when it said, when it is woken, and when the clock was set back. `draw` gives the jitter of
+    pauses, from 0 to 1: those who lost the same store shall not all come back at once.
     """
 
     def __init__(
-        self, name: str, step: Step, clock: Clock, telemetry: Telemetry, *, polls: bool = True
+        self,
+        name: str,
+        step: Step,
+        clock: Clock,
+        telemetry: Telemetry,
+        *,
+        poll_us: Poll = every_second,
+        draw: Callable[[], float] = full_pause,
     ) -> None:
         self.name = name
         self._step = step
         self._clock = clock
         self._telemetry = telemetry
-        self._polls = polls
+        self._poll_us = poll_us
+        self._draw = draw
         self._wake = asyncio.Event()
         self._failures = 0
         self._stopping = asyncio.Event()
@@ -70,21 +94,26 @@ class Duty:
     async def _sleep_until(self, next_at: int | None) -> None:
         began_at = now_at = self._clock.now()
         while not self._wake.is_set():
-            sleep_us = MAX_SLEEP_US if next_at is None else min(next_at - now_at, MAX_SLEEP_US)
+            poll_us = self._poll_us()
+            ends = [at for at in (next_at, None if poll_us is None else began_at + poll_us) if at is not None]
+            sleep_us = min([at - now_at for at in ends] + [MAX_SLEEP_US])
             if sleep_us <= 0:
                 await asyncio.sleep(0)
                 return
             await _wait(self._wake, sleep_us / SECOND_US)
             now_at = self._clock.now()
-            if self._polls or now_at < began_at:
+            if now_at < began_at:  # the clock was set back
                 return
 
     async def _pause(self, why: str) -> None:
         self._telemetry.store_failed()
         self._failures += 1
         self.trouble = why
-        pause_s = min(_FIRST_PAUSE_S * 2 ** min(self._failures - 1, 10), _MAX_PAUSE_S)
-        _log.warning("trying again", duty=self.name, why=why, pause_s=pause_s, failures=self._failures)
+        longest_s = min(_FIRST_PAUSE_S * 2 ** min(self._failures - 1, 10), _MAX_PAUSE_S)
+        pause_s = longest_s * (1 + self._draw()) / 2
+        _log.warning(
+            "trying again", duty=self.name, why=why, pause_s=round(pause_s, 3), failures=self._failures
+        )
         await _wait(self._stopping, pause_s)  # a hint does not cut it short: the store needs the pause
 
 

@@ -1,50 +1,77 @@
-"""A running process of the cluster: its duties, who wakes whom, and how it stops.
+"""A running process of the cluster on one database: its duties, who wakes whom, and how it stops.
 
-Starts nothing of its own but tasks; what it runs on was built in `wiring`.
+Scheduler and worker are both optional. Starts nothing of its own but tasks; what it runs on was built in
+`wiring`.
 """
 
 import asyncio
 import contextlib
+from collections.abc import Callable
+from dataclasses import dataclass
 
 from hourhand.clock import Clock
+from hourhand.core.instant import SECOND_US
 from hourhand.errors import Unavailable
+from hourhand.ports.leases import Leases
 from hourhand.ports.store import Hint, Store
-from hourhand.services.loop import Duty
+from hourhand.services.loop import Duty, Poll, Step, every_second, full_pause, never
 from hourhand.services.planner import Planner
 from hourhand.services.sweeper import Sweeper
+from hourhand.services.tenure import Tenure
 from hourhand.services.ticker import Ticker
 from hourhand.services.worker import Worker
 from hourhand.telemetry import Telemetry, logger
 
+RARE_POLL_US = 5 * SECOND_US  # in case a hint was lost although they arrive
+SWEEPERS_SEGMENT = 0  # whoever holds it sweeps for all
 _STEP_PATIENCE_S = 5.0
 
 _log = logger("hourhand.node")
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scheduler:
+    """What plans and sweeps. Without a tenure of its own it shares the worker's lease."""
+
+    leases: Leases
+    planner: Planner
+    sweeper: Sweeper
+    tenure: Tenure | None = None
+
+
+def _no() -> bool:
+    return False
+
+
 class Node:
-    """Planner, worker and sweeper on one event loop."""
+    """Scheduler, worker or both on one event loop.
+
+    `hints_arrive` says whether what others commit is told to this process, so that polling is only for
+    what gets lost. `draw` gives the jitter of pauses.
+    """
 
     def __init__(
         self,
         *,
         store: Store,
-        planner: Planner,
-        worker: Worker,
-        sweeper: Sweeper,
         clock: Clock,
         telemetry: Telemetry,
+        scheduler: Scheduler | None = None,
+        worker: Worker | None = None,
+        hints_arrive: Callable[[], bool] = _no,
+        draw: Callable[[], float] = full_pause,
     ) -> None:
         self._worker = worker
-        self._sweeper = sweeper
+        self._scheduler = scheduler
         self._clock = clock
-        self._plan = Duty("plan", planner.step, clock, telemetry)
-        self._claim = Duty("claim", worker.step, clock, telemetry)
-        self._settle = Duty("settle", worker.settle_step, clock, telemetry)
-        self._beat = Duty("heartbeat", worker.heartbeat, clock, telemetry, polls=False)
-        self._cancel = Duty("cancel", worker.cancel_step, clock, telemetry)
-        self._sweep = Duty("sweep", sweeper.step, clock, telemetry)
+        self._telemetry = telemetry
+        self._hints_arrive = hints_arrive
+        self._draw = draw
         self._ticker: Ticker | None = None
         self._tasks: dict[Duty, asyncio.Task[None]] = {}
+        self._planning = () if scheduler is None else self._planning_duties(scheduler)
+        self._tenure = self._tenure_duties(scheduler)
+        self._working = () if worker is None else self._working_duties(worker)
         store.subscribe(self._hinted)
 
     @property
@@ -52,31 +79,102 @@ class Node:
         """Each duty and what is wrong with it, None where nothing is."""
         return {duty.name: "stopped" if task.done() else duty.trouble for duty, task in self._tasks.items()}
 
+    @property
+    def in_hand(self) -> int:
+        """How many runs its worker holds."""
+        return 0 if self._worker is None else self._worker.in_hand
+
     async def start(self) -> None:
         """Join, rescue what an earlier process left, and begin all duties."""
-        self._ticker = Ticker(self._worker.tick, self._clock)
-        self._worker.on_timer = self._ticker.wake
-        self._worker.on_room = self._claim.wake
-        self._worker.on_outcome = self._settle.wake
-        await self._worker.join()
-        while await self._sweeper.rescue(self._clock.now()):
-            pass
-        for duty in (self._plan, self._claim, self._settle, self._beat, self._cancel, self._sweep):
+        if self._worker is not None:
+            await self._join_worker(self._worker)
+        if self._scheduler is not None:
+            await self._begin_tenure(self._scheduler)
+        for duty in (*self._planning, *self._tenure, *self._working):
             self._tasks[duty] = asyncio.create_task(duty.run(), name=duty.name)
 
     async def stop(self, patience_us: int) -> None:
         """Drain: no new runs, those in hand end and are committed or given back, then everything stops."""
-        await self._end(self._plan, self._claim, self._sweep)
+        await self._end(*self._planning, *self._tenure, *self._working[:1])
+        if self._scheduler is not None and self._scheduler.tenure is not None:
+            with contextlib.suppress(Unavailable):  # then the lease runs out by itself
+                await self._scheduler.tenure.end()
+        if self._worker is not None:
+            await self._stop_worker(self._worker, patience_us)
+
+    def cut_short(self) -> None:
+        """Let a stop that is under way wait no longer for the runs in hand."""
+        if self._worker is not None:
+            self._worker.cut_short()
+
+    # --- the scheduler's part
+
+    def _planning_duties(self, scheduler: Scheduler) -> tuple[Duty, ...]:
+        self._plan = self._duty("plan", scheduler.planner.step, poll_us=self._seldom)
+        self._sweep = self._duty("sweep", self._sweep_step)  # asks nobody where it is not its turn
+        return self._plan, self._sweep
+
+    def _tenure_duties(self, scheduler: Scheduler | None) -> tuple[Duty, ...]:
+        if scheduler is None or scheduler.tenure is None:
+            return ()
+        return (self._duty("segments", scheduler.tenure.step, poll_us=never),)
+
+    async def _begin_tenure(self, scheduler: Scheduler) -> None:
+        if scheduler.tenure is not None:
+            scheduler.tenure.on_change = self._segments_changed
+            await scheduler.tenure.begin()
+        if SWEEPERS_SEGMENT in await scheduler.leases.segments():
+            while await scheduler.sweeper.rescue(self._clock.now()):
+                pass
+
+    async def _sweep_step(self, now_at: int) -> int | None:
+        scheduler = self._scheduler
+        if scheduler is None or SWEEPERS_SEGMENT not in await scheduler.leases.segments():
+            return None
+        return await scheduler.sweeper.step(now_at)
+
+    def _segments_changed(self) -> None:
+        self._plan.wake()
+        self._sweep.wake()
+
+    # --- the worker's part
+
+    def _working_duties(self, worker: Worker) -> tuple[Duty, ...]:
+        self._claim = self._duty("claim", worker.step, poll_us=self._seldom)
+        self._settle = self._duty("settle", worker.settle_step)
+        self._beat = self._duty("heartbeat", worker.heartbeat, poll_us=never)
+        self._cancel = self._duty("cancel", worker.cancel_step, poll_us=self._only_without_hints)
+        return self._claim, self._settle, self._beat, self._cancel
+
+    async def _join_worker(self, worker: Worker) -> None:
+        self._ticker = Ticker(worker.tick, self._clock)
+        worker.on_timer = self._ticker.wake
+        worker.on_room = self._claim.wake
+        worker.on_outcome = self._settle.wake
+        await worker.join()
+
+    async def _stop_worker(self, worker: Worker, patience_us: int) -> None:
         try:
-            await self._worker.drain(patience_us)
+            await worker.drain(patience_us)
         except Unavailable as error:
             _log.error("not all could be committed; the next start takes it up", why=error.message)
         finally:
-            await self._end(self._settle, self._cancel, self._beat)
+            await self._end(*self._working)
             if self._ticker is not None:
                 self._ticker.stop()
         with contextlib.suppress(Unavailable):  # then the lease runs out by itself
-            await self._worker.leave()
+            await worker.leave()
+
+    # --- duties
+
+    def _duty(self, name: str, step: Step, poll_us: Poll = every_second) -> Duty:
+        return Duty(name, step, self._clock, self._telemetry, poll_us=poll_us, draw=self._draw)
+
+    def _seldom(self) -> int:
+        return RARE_POLL_US if self._hints_arrive() else SECOND_US
+
+    def _only_without_hints(self) -> int | None:
+        return None if self._hints_arrive() else SECOND_US  # the heartbeat looks too
 
     async def _end(self, *duties: Duty) -> None:
         """Let the steps under way finish; a step that does not is cut short."""
@@ -93,11 +191,11 @@ class Node:
 
     def _hinted(self, hint: Hint) -> None:
         match hint:
-            case Hint.CLOCKS:
+            case Hint.CLOCKS if self._scheduler is not None:
                 self._plan.wake()
-            case Hint.RUNS:
+            case Hint.RUNS if self._worker is not None:
                 self._claim.wake()
-            case Hint.CANCEL:
+            case Hint.CANCEL if self._worker is not None:
                 self._cancel.wake()
-            case Hint.JOBS:
-                pass  # the sweeper looks every second
+            case _:
+                pass  # not its matter; what jobs want is seen by the sweeper, which looks every second

@@ -5,7 +5,10 @@ The decision is `core.plan`'s; a clock that somebody else moved meanwhile is lef
 
 from functools import lru_cache
 
+import msgspec
+
 from hourhand.clock import Clock
+from hourhand.core.instant import SECOND_US
 from hourhand.core.plan import ClockPlan, plan_clock
 from hourhand.core.schedule import Rule, parse_key
 from hourhand.ports.leases import Leases
@@ -17,6 +20,7 @@ _FEWEST_CLOCKS = 16
 _MOST_CLOCKS = 1024
 _FEW_RUNS = 5_000  # a step that wrote less may take more clocks next time
 _MANY_RUNS = 20_000  # and one that wrote more holds up the others for too long
+_REFUSED_PAUSE_US = SECOND_US // 10  # until the lease tells which segments are still held
 
 
 class Planner:
@@ -31,26 +35,33 @@ class Planner:
         self._horizon_us = horizon_us
         self._telemetry = telemetry
         self._batch = _FEWEST_CLOCKS
+        self._last: list[StoreClock] = []
 
     async def step(self, now_at: int) -> int | None:
         """Plan a batch; answers when the next clock reaches into the horizon."""
         segments = await self._leases.segments()
+        if not segments:
+            return None
         beyond_at = now_at + self._horizon_us + 1  # a time on the horizon itself is planned
-        clocks = await self._store.due_clocks(segments, beyond_at, self._batch)
+        clocks = await self._store.due_clocks(tuple(segments), beyond_at, self._batch)
+        last, self._last = self._last, clocks
         if clocks:
-            count = await self._store.plan([self._plan(clock, now_at) for clock in clocks])
+            plans = [self._plan(clock, now_at, segments.get(clock.segment)) for clock in clocks]
+            count = await self._store.plan(plans)
             self._telemetry.planned(count)
             self._adapt(count)
             self._telemetry.planner_stepped(max(0, self._clock.now() - now_at))
-            return now_at
-        next_at = await self._store.next_clock_at(segments)
+            # The same clocks again: somebody else's by now, which the store has seen and the lease has not.
+            return now_at + _REFUSED_PAUSE_US if clocks == last else now_at
+        next_at = await self._store.next_clock_at(tuple(segments))
         return None if next_at is None else next_at - self._horizon_us
 
-    def _plan(self, clock: StoreClock, now_at: int) -> ClockPlan:
+    def _plan(self, clock: StoreClock, now_at: int, fence: int | None) -> ClockPlan:
         horizon_at = now_at + self._horizon_us
-        return plan_clock(
+        plan = plan_clock(
             clock.id, rule_by_key(clock.rule_key), clock.next_at, now_at, horizon_at, clock.misfires
         )
+        return msgspec.structs.replace(plan, fence=fence)
 
     def _adapt(self, count: int) -> None:
         if count > _MANY_RUNS:

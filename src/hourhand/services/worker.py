@@ -20,6 +20,7 @@ from hourhand.ports.leases import Leases
 from hourhand.ports.queue import Queue
 from hourhand.ports.store import ClaimRequest, Cursor, HeldRun, LeaseLost, Store
 from hourhand.services.attempt import Attempt, Targets, execute, interrupted
+from hourhand.services.room import Room
 from hourhand.telemetry import Telemetry, logger
 
 HEARTBEAT_US = 10 * SECOND_US
@@ -51,7 +52,7 @@ class Worker:
         telemetry: Telemetry,
         name: str,
         pools: tuple[str, ...],
-        concurrency: int,
+        room: Room,
         lead_us: int,
         settled: Settled = lambda batch: None,
     ) -> None:
@@ -63,11 +64,11 @@ class Worker:
         self._telemetry = telemetry
         self._name = name
         self._pools = pools
-        self._concurrency = concurrency
         self._lead_us = lead_us
         self._settled = settled
         self._node_id = 0
         self._in_hand: dict[tuple[int, int, int], Attempt] = {}
+        self._share = room.join(held=lambda: len(self._in_hand), wake=lambda: self.on_room())
         self._starts: Wheel[Attempt] = Wheel(clock.now())
         self._deadlines: Wheel[Attempt] = Wheel(clock.now())
         self._fresh: list[Attempt] = []  # begun and not yet given a deadline timer
@@ -78,6 +79,7 @@ class Worker:
         self._cursors: dict[int, Cursor] = {}
         self._waited = False
         self._draining = False
+        self._hurried = asyncio.Event()
         self._claiming = asyncio.Lock()  # a claim under way is not yet in hand, and must not look lost
         self._settling = asyncio.Lock()
         self._left_behind: set[asyncio.Task[None]] = set()
@@ -96,17 +98,18 @@ class Worker:
 
     async def step(self, now_at: int) -> int | None:
         """Claim what there is room for; answers when it pays to ask again."""
-        room = self._concurrency - len(self._in_hand)
-        if room <= 0 or self._draining:
-            return None
-        if room < self._concurrency // 8 and not self._waited:
+        free = self._share.free
+        if self._draining or (0 < free < self._share.total // 8 and not self._waited):
             self._waited = True
-            return now_at + _SMALL_CLAIM_WAIT_US
+            return None if self._draining else now_at + _SMALL_CLAIM_WAIT_US
         self._waited = False
+        room = self._share.reserve(_MOST_PER_CLAIM)
+        if room == 0:
+            return None
         request = ClaimRequest(
             node_id=self._node_id,
             pools=self._pools,
-            room=min(room, _MOST_PER_CLAIM),
+            room=room,
             lead_us=self._lead_us,
             taken_before=self._taken,
             cursors=self._cursors,
@@ -116,8 +119,13 @@ class Worker:
                 claim = await self._queue.take(request)
                 self._hold(claim.runs)
         except LeaseLost:
+            self._share.failed()
             await self._start_anew(request.node_id)
             return now_at
+        except BaseException:
+            self._share.failed()
+            raise
+        self._share.claimed(more=claim.progressed)
         self._cursors = claim.cursors
         self._taken += len(claim.runs)
         self._telemetry.claimed(len(claim.runs))
@@ -155,7 +163,7 @@ class Worker:
             _log.warning("outcomes refused: the runs went on elsewhere", count=len(refused))
             known = {id(settlement) for settlement in refused}
             batch = [pair for pair in batch if id(pair[1]) not in known]
-        self.on_room()
+        self._share.freed()
         self._telemetry.runs_settled([settlement for _, settlement in batch])
         try:
             self._settled([(attempt.run, settlement) for attempt, settlement in batch])
@@ -177,6 +185,8 @@ class Worker:
 
     async def cancel_step(self, now_at: int) -> int | None:
         """End the attempts that somebody wants cancelled."""
+        if not self._in_hand:
+            return None
         for held in await self._store.cancel_asked(self._node_id):
             attempt = self._in_hand.get(_held_key(held))
             if attempt is not None:
@@ -192,12 +202,16 @@ class Worker:
                 self._give_back(attempt, now_at)
         tasks = [attempt.task for attempt in self._in_hand.values() if attempt.task is not None]
         if tasks:
-            await asyncio.wait(tasks, timeout=patience_us / SECOND_US)
+            await self._patiently(tasks, patience_us)
             for task in tasks:
                 task.cancel()
             await asyncio.wait(tasks, timeout=_CUT_SHORT_S)
         await self._commit_rest()
         await self._release_strangers(now_at)
+
+    def cut_short(self) -> None:
+        """Somebody does not want to wait for a drain any longer."""
+        self._hurried.set()
 
     async def leave(self) -> None:
         """Give up the lease; whatever it still holds is for the sweeper."""
@@ -301,7 +315,18 @@ class Worker:
             self._starts = Wheel(self._clock.now())
             self._deadlines = Wheel(self._clock.now())
             self._cursors = {}
+            self._share.freed()
             self._node_id = await self._leases.join()
+
+    async def _patiently(self, tasks: Sequence[asyncio.Task[None]], patience_us: int) -> None:
+        """Wait for attempts to end, until patience or whoever asked for the drain has none left."""
+        ended = asyncio.ensure_future(asyncio.wait(tasks))
+        hurried = asyncio.ensure_future(self._hurried.wait())
+        await asyncio.wait(
+            (ended, hurried), timeout=patience_us / SECOND_US, return_when=asyncio.FIRST_COMPLETED
+        )
+        ended.cancel()
+        hurried.cancel()
 
     async def _release_strangers(self, now_at: int) -> None:
         """Give back what the store thinks it holds and it does not: a claim whose answer was lost."""

@@ -18,9 +18,10 @@ from hourhand.leases.native import NativeLeases
 from hourhand.ports.store import Store
 from hourhand.ports.target import Target
 from hourhand.queues.native import NativeQueue
-from hourhand.services.jobs import Jobs
-from hourhand.services.node import Node
+from hourhand.services.jobs import Jobs, JobsChanged
+from hourhand.services.node import Node, Scheduler
 from hourhand.services.planner import Planner
+from hourhand.services.room import Room
 from hourhand.services.runs import Runs
 from hourhand.services.sweeper import Sweeper
 from hourhand.services.worker import Settled, Worker
@@ -98,11 +99,12 @@ def build_parts(
     telemetry: Telemetry,
     targets: Mapping[type, Target],
     settled: Settled = lambda batch: None,
+    jobs_changed: JobsChanged = lambda kind, jobs: None,
 ) -> Parts:
     """A node that plans, works and sweeps, and the use cases beside it."""
     scheduler = settings.scheduler
     name = f"{socket.gethostname()}-{os.getpid()}"
-    leases = NativeLeases(store=store, ids=ids, kind="up", name=name, segments=scheduler.segments)
+    leases = NativeLeases(store=store, ids=ids, kind="up", name=name, plans=True)
     worker = Worker(
         store=store,
         queue=NativeQueue(store),
@@ -112,7 +114,7 @@ def build_parts(
         telemetry=telemetry,
         name=name,
         pools=settings.worker.pools,
-        concurrency=settings.worker.concurrency,
+        room=Room(settings.worker.concurrency),
         lead_us=scheduler.lead_us,
         settled=settled,
     )
@@ -130,10 +132,14 @@ def build_parts(
     )
     return Parts(
         store=store,
-        jobs=Jobs(store=store, ids=ids, clock=clock, limits=limits),
+        jobs=Jobs(store=store, ids=ids, clock=clock, limits=limits, changed=jobs_changed),
         runs=Runs(store=store, clock=clock, horizon_us=scheduler.horizon_us),
         node=Node(
-            store=store, planner=planner, worker=worker, sweeper=sweeper, clock=clock, telemetry=telemetry
+            store=store,
+            clock=clock,
+            telemetry=telemetry,
+            scheduler=Scheduler(leases=leases, planner=planner, sweeper=sweeper),
+            worker=worker,
         ),
         worker=worker,
         targets=targets,
