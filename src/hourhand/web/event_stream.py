@@ -20,7 +20,7 @@ _HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 _KEEP_ALIVE = b": keep-alive\n\n"
 
 _ENCODER = msgspec.json.Encoder()
-_frames: dict[str, bytes] = {}  # of late; many clients get the same
+_frames: dict[str, tuple[Event, bytes]] = {}  # of late; many clients get the same
 
 
 class EventStream(StreamingResponse):
@@ -54,12 +54,13 @@ def frame(message: Message) -> bytes:
     """One message on the wire."""
     match message:
         case Event():
-            known = _frames.get(message.id)
-            if known is None:
+            event, text = _frames.get(message.id, (None, b""))
+            if event is not message:
                 if len(_frames) >= _MAX_FRAMES_KEPT:
                     _frames.clear()
-                known = _frames[message.id] = _frame(message.id, message.type, event_answer(message))
-            return known
+                text = _frame(message.id, message.type, event_answer(message))
+                _frames[message.id] = (message, text)
+            return text
         case Stats():
             body = {"counts": message.counts, "dropped": message.dropped}
             return _frame(message.last_id, "stats", body)

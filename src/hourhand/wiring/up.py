@@ -21,6 +21,9 @@ from hourhand.core.run import ClaimedRun, Settlement
 from hourhand.errors import HourhandError
 from hourhand.functions import Registry, load_modules
 from hourhand.ids import IdSource
+from hourhand.services.event_log import EventLog
+from hourhand.services.local_events import LocalEvents
+from hourhand.services.publisher import Publisher
 from hourhand.targets.loop_watch import LoopWatch
 from hourhand.targets.python import PythonExecutor
 from hourhand.telemetry import Telemetry, configure_logging
@@ -90,16 +93,25 @@ class _Up:
         store = open_store(settings, clock)
         feed, writer = feed_for(sys.stdout, colour=sys.stdout.isatty())
         base = (settings.server.url or address) + PREFIX
+        ids, bus, events = IdSource(clock), LocalEvents(), EventLog(clock=clock)
+        bus.subscribe(events.add)
+        publisher = Publisher(bus=bus, clock=clock, publisher=f"{ids.node_id():x}")
+
+        def settled(batch: Sequence[tuple[ClaimedRun, Settlement]]) -> None:
+            publisher.settled(batch)
+            _tell(feed, batch)
+
         parts = build_parts(
             settings,
             store=store,
             clock=clock,
-            ids=IdSource(clock),
+            ids=ids,
             telemetry=Telemetry(),
             targets=build_targets(settings, clock, self._functions, base),
-            settled=lambda batch: _tell(feed, batch),
+            settled=settled,
+            jobs_changed=publisher.jobs_changed,
         )
-        server = Server(_app(settings, parts))
+        server = Server(_app(settings, parts, events))
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, self._stop.set)
@@ -116,6 +128,7 @@ class _Up:
         feed.say(
             f"stopping: waiting for {parts.worker.in_hand} runs in hand (at most {settings.worker.drain_us // SECOND_US} s)"
         )
+        events.close()  # streams would go on for ever
         server.stop()
         await serving
         await parts.node.stop(settings.worker.drain_us)
@@ -127,7 +140,7 @@ class _Up:
         return 0
 
 
-def _app(settings: Settings, parts: Parts) -> FastAPI:
+def _app(settings: Settings, parts: Parts, events: EventLog) -> FastAPI:
     rules = DocumentRules(
         payload_bytes=settings.limits.payload_bytes,
         misfire_grace_us=settings.scheduler.misfire_grace_us,
@@ -141,6 +154,7 @@ def _app(settings: Settings, parts: Parts) -> FastAPI:
         registry=parts.telemetry.registry,
         settings=WebSettings(url=settings.server.url, documents=rules),
         parts=lambda: parts.node.parts,
+        events=events,
     )
 
 
