@@ -18,6 +18,13 @@ BACKGROUND = 3
 _LANES_PER_CLASS = 32
 LANES_PER_POOL = CLASSES * _LANES_PER_CLASS
 
+MAX_SHARDS = 64  # as many as the shard bits of a job id can name
+ID_EPOCH_MS = 1_577_836_800_000  # 2020-01-01, where the milliseconds of job ids begin
+ID_NODE_BITS = 10
+ID_COUNTER_BITS = 6
+_ID_SHARD_BITS = 6
+_BELOW_SHARD_BITS = ID_NODE_BITS + ID_COUNTER_BITS
+
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"  # Crockford's: no i, l, o, u to misread
 _PAIRS = tuple(high + low for high in _ALPHABET for low in _ALPHABET)
 _VALUES = {letter: value for value, letter in enumerate(_ALPHABET)}
@@ -32,6 +39,21 @@ class RunKey(NamedTuple):
 
     job_id: int
     scheduled_at: int
+
+
+def compose_job_id(milliseconds: int, shard: int, node: int, counter: int) -> int:
+    """A job id from its parts: 41 bits of milliseconds since 2020, then shard, drawn number and counter.
+
+    Time leads, so ids of all shards together sort by age; the parts below it only keep them apart.
+    """
+    if not 0 <= shard < MAX_SHARDS:
+        raise ValueError(f"a shard is a number from 0 to {MAX_SHARDS - 1}, got {shard}")
+    return (milliseconds << _ID_SHARD_BITS | shard) << _BELOW_SHARD_BITS | node << ID_COUNTER_BITS | counter
+
+
+def shard_of(job_id: int) -> int:
+    """The shard that a job was created on and stays on."""
+    return job_id >> _BELOW_SHARD_BITS & MAX_SHARDS - 1
 
 
 def format_job_id(job_id: int) -> str:
