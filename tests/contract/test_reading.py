@@ -173,7 +173,7 @@ async def test_a_run_that_is_nowhere_is_not_found(scene: Scene) -> None:
 
 async def window(scene: Scene, from_s: float, to_s: float, limit: int = 50, **query: object) -> list[RunView]:
     found: list[RunView] = []
-    before: int | None = None
+    before: tuple[int, ...] | None = None
     for _ in range(200):
         asked = RunQuery(from_at=at(from_s), to_at=at(to_s), before=before, limit=limit, **query)  # type: ignore[arg-type]
         page = await scene.store.list_runs("default", asked)

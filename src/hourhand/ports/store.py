@@ -52,6 +52,7 @@ class Refusal(StrEnum):
 
     ID_TAKEN = "id_taken"
     KEY_TAKEN = "key_taken"
+    UNAVAILABLE = "unavailable"  # the database it belongs to does not answer; others of the batch may stand
 
 
 class JobEdit(msgspec.Struct, frozen=True, kw_only=True):
@@ -86,6 +87,7 @@ class JobPage(msgspec.Struct, frozen=True, kw_only=True):
 
     jobs: tuple[Job, ...]
     next_before_id: int | None
+    missing: tuple[int, ...] = ()  # shards that did not answer, so that theirs are not among these
 
 
 class Clock(msgspec.Struct, frozen=True, kw_only=True):
@@ -174,7 +176,7 @@ class RunQuery(msgspec.Struct, frozen=True, kw_only=True):
     to_at: int
     job_id: int | None = None
     states: tuple[str, ...] = ()
-    before: int | None = None
+    before: tuple[int, ...] | None = None  # a place of an earlier page; what it means is the store's
     limit: int = 50
 
 
@@ -182,7 +184,9 @@ class RunPage(msgspec.Struct, frozen=True, kw_only=True):
     """Some runs, and where to go on."""
 
     runs: tuple[RunView, ...]
-    next_before: int | None
+    next_before: tuple[int, ...] | None
+    places: tuple[tuple[int, ...], ...] = ()  # where to go on after each run, in a list that has pages
+    missing: tuple[int, ...] = ()  # shards that did not answer
 
 
 class DeadQuery(msgspec.Struct, frozen=True, kw_only=True):
@@ -201,6 +205,7 @@ class DeadPage(msgspec.Struct, frozen=True, kw_only=True):
 
     letters: tuple[DeadLetter, ...]
     next_before: tuple[int, int, int] | None
+    missing: tuple[int, ...] = ()  # shards that did not answer
 
 
 class DeadGroup(msgspec.Struct, frozen=True, kw_only=True):
@@ -250,6 +255,13 @@ class Store(Protocol):
         ...
 
     # --- jobs
+    def place(self, tenant: str, spec: JobSpec) -> int | None:
+        """The shard to draw a new job's id for; None where there is only one place.
+
+        Invalid for a job that could not be found again by its key. Asks nobody; safe on any thread.
+        """
+        ...
+
     async def create_jobs(self, drafts: Sequence[JobDraft]) -> list[Job | Refusal]:
         """Store each with its clock joined and its near times planned, or say why not."""
         ...
@@ -267,7 +279,7 @@ class Store(Protocol):
         ...
 
     async def find_jobs(self, tenant: str, text: str, limit: int) -> list[Job]:
-        """The job with this key, else those with this name."""
+        """The job with this key, else at most `limit` with this name; a limit of 0 asks for the key alone."""
         ...
 
     async def list_jobs(self, tenant: str, query: JobQuery) -> JobPage:

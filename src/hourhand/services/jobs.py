@@ -66,8 +66,8 @@ class Jobs:
         answers: list[Job | HourhandError | None] = []
         shards: list[int | None] = []
         for new in news:
-            answer, shard = self._place(tenant, new.spec)
-            answers.append(answer)
+            refusal, shard = self._place(tenant, new.spec)
+            answers.append(refusal)
             shards.append(shard)
         if dry_run:
             return await self._would_create(tenant, news, answers)

@@ -4,6 +4,7 @@ A cursor holds where to go on, and for which list; one of another list, or a mad
 """
 
 from base64 import urlsafe_b64decode, urlsafe_b64encode
+from collections.abc import Sequence
 from typing import Any
 from urllib.parse import urlencode
 
@@ -13,7 +14,7 @@ from starlette.requests import Request
 from hourhand.core.fault import Fault
 from hourhand.errors import Invalid
 
-_LONGEST = 256
+_LONGEST = 4_096  # a list over many databases has a place in each
 
 
 def write_cursor(kind: str, *place: int) -> str:
@@ -21,7 +22,9 @@ def write_cursor(kind: str, *place: int) -> str:
     return urlsafe_b64encode(msgspec.msgpack.encode([kind, *place])).rstrip(b"=").decode()
 
 
-def read_cursor(cursor: str | None, kind: str, numbers: int = 1) -> tuple[int, ...] | None:
+def read_cursor(
+    cursor: str | None, kind: str, numbers: int = 1, *, or_more: bool = False
+) -> tuple[int, ...] | None:
     """Where a list goes on; Invalid for a cursor of something else."""
     if cursor is None:
         return None
@@ -30,15 +33,20 @@ def read_cursor(cursor: str | None, kind: str, numbers: int = 1) -> tuple[int, .
         found, *place = msgspec.msgpack.decode(packed, type=list[str | int])
     except (ValueError, msgspec.DecodeError):
         found, place = "", []
-    if found != kind or len(place) != numbers or not all(isinstance(one, int) for one in place):
+    fits = len(place) >= numbers if or_more else len(place) == numbers
+    if found != kind or not fits or not all(isinstance(one, int) for one in place):
         fault = Fault(pointer="?cursor", expected="the next_cursor of this list", got="something else")
         raise Invalid("cursor: expected the next_cursor of this list", [fault])
     return tuple(int(one) for one in place)
 
 
-def page(request: Request, data: list[Any], next_cursor: str | None) -> tuple[dict[str, Any], dict[str, str]]:
-    """The body of a page and its headers."""
-    body = {"data": data, "next_cursor": next_cursor}
+def page(
+    request: Request, data: list[Any], next_cursor: str | None, missing: Sequence[int] = ()
+) -> tuple[dict[str, Any], dict[str, str]]:
+    """The body of a page and its headers; says so when some databases did not answer."""
+    body: dict[str, Any] = {"data": data, "next_cursor": next_cursor}
+    if missing:
+        body["partial"] = [f"shard {shard}" for shard in missing]
     if next_cursor is None:
         return body, {}
     query = [(name, value) for name, value in request.query_params.multi_items() if name != "cursor"]

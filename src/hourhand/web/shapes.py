@@ -84,6 +84,7 @@ class JobList(BaseModel):
 
     data: list[JobAnswer] = _is("The jobs.", [])
     next_cursor: str | None = _is("Where the next page begins; null on the last.", None)
+    partial: list[str] | None = _may_be("Databases that did not answer: theirs are not here.", ["shard 1"])
 
 
 class StatusAnswer(BaseModel):
@@ -169,6 +170,7 @@ class RunList(BaseModel):
 
     data: list[RunAnswer] = _is("The runs.", [])
     next_cursor: str | None = _is("Where the next page begins; null on the last.", None)
+    partial: list[str] | None = _may_be("Databases that did not answer: theirs are not here.", ["shard 1"])
 
 
 class TimeAnswer(BaseModel):
@@ -302,6 +304,7 @@ class DeadLetterList(BaseModel):
 
     data: list[DeadLetterAnswer] = _is("The dead letters.", [])
     next_cursor: str | None = _is("Where the next page begins; null on the last.", None)
+    partial: list[str] | None = _may_be("Databases that did not answer: theirs are not here.", ["shard 1"])
 
 
 class DeadGroupAnswer(BaseModel):

@@ -11,6 +11,7 @@ from hourhand.core.lifecycle import FINAL, Phase, State, shown_state
 from hourhand.core.model import FOREVER, Job, JobState, MisfirePolicy, Version
 from hourhand.core.plan import Gap, MissedTimes, missed_times
 from hourhand.core.run import TRIGGERS, AttemptRow, RunView
+from hourhand.errors import Invalid
 from hourhand.ports.store import Backlog, JobPage, JobQuery, RunPage, RunQuery
 from hourhand.stores.relational.jobs import load
 from hourhand.stores.relational.rows import (
@@ -282,26 +283,31 @@ async def _finished_runs(tx: Tx, tenant: str, query: RunQuery) -> RunPage:
     A run that was requeued has several final rows; it stands where its last one is.
     """
     wanted = {State(state) for state in query.states} or FINAL
+    if query.before is not None and len(query.before) != 1:
+        raise Invalid("cursor: expected the next_cursor of this list")
     if query.job_id is not None:
-        before = _NEWEST_ID if query.before is None else query.before
+        before = _NEWEST_ID if query.before is None else query.before[0]
         bounds = (query.job_id, before, query.from_at, query.to_at, _SCAN)
         rows = await tx.all("history_back_of", bounds)
     else:
-        before = (
-            await _first_id_after(tx, query.to_at + _DISORDER_US) if query.before is None else query.before
-        )
+        newest = query.to_at + _DISORDER_US
+        before = await _first_id_after(tx, newest) if query.before is None else query.before[0]
         first_id = await _first_id_after(tx, query.from_at - _DISORDER_US - 1)
         rows = await tx.all("history_back", (before, first_id, tenant, _SCAN))
     views: list[RunView] = []
+    places: list[tuple[int, ...]] = []
+    onward: tuple[int, ...] | None = (rows[-1][0],) if len(rows) == _SCAN else None
     for row_id, job_id, scheduled_at, attempt, state in rows:
         view = await get_run(tx, tenant, RunKey(job_id, scheduled_at)) if STATES[state] in wanted else None
         if view is None or view.state not in wanted or view.attempts[-1].attempt != attempt:
             continue
         if query.from_at <= view.attempts[-1].finished_at <= query.to_at:
             views.append(view)
+            places.append((row_id,))
             if len(views) == query.limit:
-                return RunPage(runs=tuple(views), next_before=row_id)
-    return RunPage(runs=tuple(views), next_before=rows[-1][0] if len(rows) == _SCAN else None)
+                onward = places[-1]
+                break
+    return RunPage(runs=tuple(views), next_before=onward, places=tuple(places))
 
 
 def _gap(row: Sequence[Any]) -> Gap:

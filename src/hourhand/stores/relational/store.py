@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Protocol
 
 from hourhand.core.identity import RunKey
-from hourhand.core.model import Job, Version
+from hourhand.core.model import Job, JobSpec, Version
 from hourhand.core.plan import MissedTimes
 from hourhand.core.run import RunView
 from hourhand.ports import store as port
@@ -67,6 +67,9 @@ class RelationalStore:
         return await self._engine.read(reading.backlog)
 
     # --- jobs
+    def place(self, tenant: str, spec: JobSpec) -> int | None:
+        return None
+
     async def create_jobs(self, drafts: Sequence[port.JobDraft]) -> list[Job | port.Refusal]:
         return await self._engine.write(lambda tx: jobs.create_jobs(tx, self._settings, drafts))
 

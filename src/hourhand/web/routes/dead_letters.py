@@ -78,7 +78,8 @@ async def list_dead_letters(
         )
     found = await web.runs.dead_letters(tenant, query)
     onward = None if found.next_before is None else write_cursor("dead", *found.next_before)
-    body, headers = page(request, [dead_letter_answer(letter) for letter in found.letters], onward)
+    letters = [dead_letter_answer(letter) for letter in found.letters]
+    body, headers = page(request, letters, onward, found.missing)
     return json_answer(body, headers=headers)
 
 

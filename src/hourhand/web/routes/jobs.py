@@ -86,7 +86,8 @@ async def list_jobs(
     )
     found = await web.jobs.page(tenant, query)
     onward = None if found.next_before_id is None else write_cursor("jobs", found.next_before_id)
-    body, headers = page(request, [job_answer(job, web.jobs.next_at(job)) for job in found.jobs], onward)
+    jobs = [job_answer(job, web.jobs.next_at(job)) for job in found.jobs]
+    body, headers = page(request, jobs, onward, found.missing)
     return json_answer(body, headers=headers)
 
 

@@ -45,14 +45,14 @@ async def list_runs(
 ) -> Response:
     """Finished runs in a window of time; with state RUNNING, RETRYING or PENDING those that hold a slot now."""
     web, tenant = caller_of(request)
-    place = read_cursor(cursor, "runs", numbers=3)
+    place = read_cursor(cursor, "runs", numbers=3, or_more=True)
     if place is None:
         given_to = instant_in(to, "to")
         to_at = web.clock.now() + SECOND_US if given_to is None else given_to
         given_from = instant_in(from_, "from")
         from_at = to_at - HOUR_US if given_from is None else given_from
     else:
-        from_at, to_at, _ = place  # the window of the first page holds for all
+        from_at, to_at = place[:2]  # the window of the first page holds for all
     if from_at > to_at:
         raise Invalid(
             "from: expected a time before to", [Fault(pointer="?from", expected="a time before to")]
@@ -62,12 +62,12 @@ async def list_runs(
         to_at=to_at,
         job_id=job_filter_in(job_id),
         states=tuple(state or ()),
-        before=place[2] if place else None,
+        before=place[2:] if place else None,
         limit=limit,
     )
     found = await web.runs.page(tenant, query)
-    onward = None if found.next_before is None else write_cursor("runs", from_at, to_at, found.next_before)
-    body, headers = page(request, [run_answer(run) for run in found.runs], onward)
+    onward = None if found.next_before is None else write_cursor("runs", from_at, to_at, *found.next_before)
+    body, headers = page(request, [run_answer(run) for run in found.runs], onward, found.missing)
     return json_answer(body, headers=headers)
 
 
