@@ -8,6 +8,7 @@ import contextlib
 import functools
 import os
 import pwd
+import random
 import shutil
 import socket
 import subprocess
@@ -22,6 +23,7 @@ from typing import Any, NoReturn
 import pytest
 
 _ACCOUNTS = ("postgres", "nobody")
+_PORTS = (20_000, 32_000)
 _INSTALL_S = 300.0
 _PAUSE_S = 0.02
 
@@ -73,10 +75,14 @@ def server_account() -> Account:
     raise Unavailable(f"root may not run this server, and there is no account {' or '.join(_ACCOUNTS)}")
 
 
-def make_directory(prefix: str) -> Path:
-    """A new directory that belongs to the servers' account, in the first temporary place it can reach."""
+def make_directory(prefix: str, *, on_disk: bool = False) -> Path:
+    """A new directory that belongs to the servers' account, in the first temporary place it can reach.
+
+    `on_disk` prefers the place that is not in memory: what is synced there is really written.
+    """
     account = server_account()
-    for parent in dict.fromkeys((Path(tempfile.gettempdir()), Path("/tmp"), Path("/var/tmp"))):
+    places = [Path(tempfile.gettempdir()), Path("/tmp"), Path("/var/tmp")]
+    for parent in dict.fromkeys(reversed(places) if on_disk else places):
         if parent.is_dir() and account.can_enter(parent):
             made = Path(tempfile.mkdtemp(prefix=prefix, dir=parent))
             account.give(made)
@@ -85,10 +91,17 @@ def make_directory(prefix: str) -> Path:
 
 
 def free_port() -> int:
-    """A port of 127.0.0.1 that nobody listens on; another may take it first, so be ready to try again."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    """A port of 127.0.0.1 that nobody listens on; another may take it first, so be ready to try again.
+
+    Not one that the system gives to outgoing connections: while a server is down, a client that tries again
+    and again could be given the server's port as its own, and even connect to itself.
+    """
+    draw = random.SystemRandom()  # workers with the same seed must not get the same ports
+    while True:
+        port = draw.randrange(*_PORTS)
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
 
 
 def install_debian_package(name: str) -> None:

@@ -28,6 +28,7 @@ from tests.servers.postgres_databases import PostgresDatabases
 
 _START_S = 15.0
 _STOP_S = 15.0
+_TRIES = 3
 
 
 class PgBouncer:
@@ -51,30 +52,16 @@ class PgBouncer:
 
     def start(self) -> Self:
         """Return once it accepts connections."""
-        program = find_pgbouncer()
         self._home = make_directory("hourhand-pgbouncer-")
-        self.port = free_port()
         self._write("userlist.txt", self._users())
-        self._write("pgbouncer.ini", self._settings())
-        with (self._home / "pgbouncer.log").open("wb") as log:
-            self._process = subprocess.Popen(
-                [program, self._home / "pgbouncer.ini"],
-                cwd=self._home,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                **server_account().popen_options(),
-            )
         try:
-            wait_until("pgbouncer", self._answers_or_ended, _START_S)
-        except TimeoutError:
+            for _ in range(_TRIES):
+                if self._launch():
+                    return self
+            raise RuntimeError(f"pgbouncer did not start: {self._log.read_text(errors='replace')[-2000:]}")
+        except BaseException:
             self.stop()
             raise
-        if self._process.poll() is not None:
-            said = (self._home / "pgbouncer.log").read_text(errors="replace")
-            self.stop()
-            raise RuntimeError(f"pgbouncer did not start: {said[-2000:]}")
-        return self
 
     def stop(self) -> None:
         """End it; it has nothing to lose."""
@@ -92,6 +79,27 @@ class PgBouncer:
     def __exit__(self, *_: object) -> None:
         self.stop()
 
+    @property
+    def _log(self) -> Path:
+        assert self._home is not None
+        return self._home / "pgbouncer.log"
+
+    def _launch(self) -> bool:
+        """Whether it came up; somebody may have been quicker to take the port."""
+        self.port = free_port()
+        settings = self._write("pgbouncer.ini", self._settings())
+        with self._log.open("wb") as log:
+            self._process = subprocess.Popen(
+                [find_pgbouncer(), settings],
+                cwd=self._home,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                **server_account().popen_options(),
+            )
+        wait_until("pgbouncer", self._answers_or_ended, _START_S)
+        return self._process.poll() is None
+
     def _users(self) -> str:
         parts = urlsplit(self._server.admin_url)
         return f'"{parts.username or ""}" "{parts.password or ""}"\n'
@@ -107,12 +115,13 @@ class PgBouncer:
             "ignore_startup_parameters = extra_float_digits,search_path,jit\n"
         )
 
-    def _write(self, name: str, text: str) -> None:
+    def _write(self, name: str, text: str) -> Path:
         assert self._home is not None
         path = self._home / name
         path.write_text(text)
         path.chmod(0o600)
         server_account().give(path)
+        return path
 
     def _answers_or_ended(self) -> bool:
         assert self._process is not None

@@ -71,6 +71,7 @@ class PostgresServer(PostgresDatabases):
             "max_wal_size": max_wal_size,
             **(settings or {}),
         }
+        self._durable = durable
         self._kept = directory
         self._home: Path | None = None
         self._port = 0
@@ -125,17 +126,19 @@ class PostgresServer(PostgresDatabases):
             self._init_data()
             if stop_at_exit:
                 atexit.register(self._stop_at_exit, os.getpid())
-        tries = 1 if self._port else _TRIES
-        for left in reversed(range(tries)):
-            self._port = self._port if tries == 1 else free_port()
-            answer = self._launch()
-            if answer.returncode == 0:
+        if self._port:
+            self._launch()
+            return self
+        for left in reversed(range(_TRIES)):
+            self._port = free_port()
+            try:
+                self._launch()
                 return self
-            said = self.log.read_text(errors="replace")[-2000:] if self.log.exists() else answer.stderr
-            if not left or "could not bind" not in said:
-                break
-        self._port = self._port if tries == 1 else 0
-        raise RuntimeError(f"PostgreSQL did not start: {said}")
+            except RuntimeError as error:
+                self._port = 0
+                if not left or "could not bind" not in str(error):
+                    raise
+        raise AssertionError("the last try has answered or raised")
 
     def restart(self, mode: StopMode = "fast") -> None:
         """Stop, as an operator (`fast`) or a crash (`immediate`) would, and start again on the same port."""
@@ -199,7 +202,7 @@ class PostgresServer(PostgresDatabases):
         account = server_account()
         if self._kept is None:
             find_binaries()  # before anything is left behind
-            self._home = make_directory("hourhand-postgres-")
+            self._home = make_directory("hourhand-postgres-", on_disk=self._durable)
             return
         self._kept.mkdir(parents=True, exist_ok=True)
         account.give(self._kept)
@@ -218,12 +221,15 @@ class PostgresServer(PostgresDatabases):
         with (self.data / "postgresql.conf").open("a") as file:
             file.write(f"\ninclude '{_SETTINGS_FILE}'\n")
 
-    def _launch(self) -> "subprocess.CompletedProcess[str]":
+    def _launch(self) -> None:
         path = self.data / _SETTINGS_FILE
         lines = (f"{name} = '{value}'\n" for name, value in {**self._settings, "port": self._port}.items())
         path.write_text("".join(lines))
         server_account().give(path)
-        return self._control("start", "-l", str(self.log), "-t", f"{_START_S:g}")
+        answer = self._control("start", "-l", str(self.log), "-t", f"{_START_S:g}")
+        if answer.returncode != 0:
+            said = self.log.read_text(errors="replace")[-2000:] if self.log.exists() else answer.stderr
+            raise RuntimeError(f"PostgreSQL did not start: {said}")
 
     def _control(self, verb: str, *options: str) -> "subprocess.CompletedProcess[str]":
         return self._run("pg_ctl", verb, "-s", "-w", "-D", str(self.data), *options)
