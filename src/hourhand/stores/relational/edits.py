@@ -15,12 +15,13 @@ from hourhand.core.run import TRIGGER_CODES
 from hourhand.core.tending import Care, attend_at, care_for
 from hourhand.errors import Conflict
 from hourhand.ports.store import Changed, Decide, Hint, JobEdit
-from hourhand.stores.relational.jobs import enrol, load
+from hourhand.stores.relational.jobs import enrol, hold, load
 from hourhand.stores.relational.membership import (
     MAX_COMPUTED,
     Enrolment,
     Settings,
     coming_times,
+    hold_clocks,
     job_jitter,
     leave,
     planned_to,
@@ -35,14 +36,14 @@ from hourhand.stores.relational.rows import (
     to_json,
     versions_of,
 )
-from hourhand.stores.relational.tx import Tx
+from hourhand.stores.relational.tx import ChangedMeanwhile, Tx
 
 _SCHEDULED = TRIGGER_CODES[Trigger.SCHEDULED]
 
 
 async def change_job(tx: Tx, settings: Settings, tenant: str, job_id: int, decide: Decide) -> Changed | None:
     """Make the next version of a job from what `decide` says of the present one."""
-    record = await load(tx, tenant, job_id)
+    record = await _hold(tx, settings, tenant, job_id, decide)
     if record is None:
         return None
     old = job_of(record)
@@ -58,7 +59,7 @@ async def delete_job(
     tx: Tx, settings: Settings, tenant: str, job_id: int, cancel_running: bool
 ) -> Changed | None:
     """Remove a job with everything that nobody executes; its versions stay."""
-    record = await load(tx, tenant, job_id)
+    record = await _hold(tx, settings, tenant, job_id, None)
     if record is None:
         return None
     job = job_of(record)
@@ -84,30 +85,37 @@ async def delete_job(
     return Changed(job=job, effective_from=cut)
 
 
-async def tend_jobs(tx: Tx, settings: Settings, limit: int) -> int | None:
-    """Give each job that wants it the care it needs; answers when the next one does."""
-    for row in await tx.all("jobs_to_tend", (tx.now_at, limit)):
-        record = JobRecord(*row)
-        job = job_of(record)
-        match care_for(job, tx.now_at, settings.keep_us):
-            case Care.RESUME:
-                await _resume(tx, settings, record, job)
-                continue
-            case Care.SKIP_AS_PAUSED:
-                await _skip_as_paused(tx, record)
-            case Care.LEAVE_CLOCK:
-                await leave(tx, record, job, job.until)
-                await tx.run("forget_clock", (job.id,))
-            case Care.FORGET:
-                if not await tx.one("run_is_live", {"job_id": job.id, "scheduled_at": record.once_at}):
-                    await delete_job(tx, settings, job.tenant, job.id, cancel_running=False)
-                    continue
+async def jobs_to_tend(tx: Tx, limit: int) -> tuple[list[int], int | None]:
+    """Which jobs want care now, and when the next one does."""
+    ids = [row[0] for row in await tx.all("jobs_to_tend", (tx.now_at, limit))]
+    return ids, (await tx.one("next_attend"))[0]
+
+
+async def tend_job(tx: Tx, settings: Settings, job_id: int) -> None:
+    """Give a job the care it needs."""
+    seen = await tx.one("get_job", (job_id,))
+    record = None if seen is None else await _hold(tx, settings, seen[1], job_id, None)
+    if record is None:
+        return
+    job = job_of(record)
+    match care_for(job, tx.now_at, settings.keep_us):
+        case Care.RESUME:
+            await _resume(tx, settings, record, job)
+            return
+        case Care.SKIP_AS_PAUSED:
+            await _skip_as_paused(tx, record)
+        case Care.LEAVE_CLOCK:
+            await leave(tx, record, job, job.until)
+            await tx.run("forget_clock", (job.id,))
+        case Care.FORGET:
+            if not await tx.one("run_is_live", {"job_id": job.id, "scheduled_at": record.once_at}):
+                await delete_job(tx, settings, job.tenant, job.id, cancel_running=False)
+            else:
                 await tx.run("attend_later", (tx.now_at + settings.keep_us, job.id))
-                continue
-            case Care.NOTHING:
-                pass
-        await tx.run("attend_later", (attend_at(job, settings.keep_us, tx.now_at), job.id))
-    return (await tx.one("next_attend"))[0]  # type: ignore[no-any-return]
+            return
+        case Care.NOTHING:
+            pass
+    await tx.run("attend_later", (attend_at(job, settings.keep_us, tx.now_at), job.id))
 
 
 async def _resume(tx: Tx, settings: Settings, record: JobRecord, job: Job) -> None:
@@ -169,7 +177,8 @@ async def _retime(
                 tx, record
             )  # its time passed while it was paused, and nobody had looked yet
             return job, None
-    return job, await enrol(enrolment, job, lane)
+    await enrolment.foresee([job])
+    return job, enrol(enrolment, job, lane)
 
 
 async def _keep_times(
@@ -202,8 +211,34 @@ async def _keep_version(tx: Tx, record: JobRecord) -> None:
     await tx.insert("add_version", [(*row, 0, record.note, record.spec)])
 
 
+async def _hold(
+    tx: Tx, settings: Settings, tenant: str, job_id: int, decide: Decide | None
+) -> JobRecord | None:
+    """Lock a job for a change: first the clocks that it leaves and joins, then the job itself.
+
+    Which clocks that are is only known from the job, so it is read before; if it changed meanwhile, the
+    operation starts over.
+    """
+    seen = await load(tx, tenant, job_id)
+    if seen is None:
+        return None
+    jobs = [job_of(seen)]
+    if decide is not None:
+        edit = decide(jobs[0], tx.now_at)
+        state = JobState.PAUSED if edit.paused else JobState.ACTIVE
+        jobs.append(msgspec.structs.replace(jobs[0], spec=edit.spec, state=state))
+    await hold_clocks(tx, settings, jobs)
+    record = await hold(tx, tenant, job_id)
+    if record is not None and record.version != seen.version:
+        raise ChangedMeanwhile
+    return record
+
+
 async def _cut(tx: Tx, settings: Settings, record: JobRecord) -> int:
     """Nothing that ran, or that a worker may hold, lies after it; nor what an earlier edit promised."""
+    coming = await coming_times(tx, record, job_of(record), min(tx.now_at, record.version_from) - HOUR_US)
+    await tx.all("lock_planned", (record.id, tx.array(coming)))
+    await tx.look_at_clock()  # a claim that was waited for may have taken time
     newest = (await tx.one("newest_run", {"job_id": record.id}))[0] or 0
     return max(tx.now_at + settings.lead_us, record.version_from, newest)
 

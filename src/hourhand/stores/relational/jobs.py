@@ -24,8 +24,7 @@ async def create_jobs(tx: Tx, settings: Settings, drafts: Sequence[JobDraft]) ->
     enrolment = Enrolment(tx, settings)
     answers = [refusal or await _new_job(tx, draft) for draft, refusal in zip(drafts, refusals, strict=True)]
     jobs = [answer for answer in answers if isinstance(answer, Job)]
-    if len(jobs) > 1:
-        await enrolment.foresee(jobs)
+    await enrolment.foresee(jobs)
     await tx.insert("add_job", [await _job_row(tx, settings, enrolment, job) for job in jobs])
     await enrolment.write()
     tx.hints.add(Hint.JOBS)
@@ -34,7 +33,7 @@ async def create_jobs(tx: Tx, settings: Settings, drafts: Sequence[JobDraft]) ->
 
 async def add_run(tx: Tx, tenant: str, job_id: int, request_key: str | None) -> RunKey | None:
     """A manual run at a nominal time of its own, never on a whole second or where its rule fires."""
-    record = await load(tx, tenant, job_id)
+    record = await hold(tx, tenant, job_id)
     if record is None:
         return None
     if request_key is not None:
@@ -51,7 +50,7 @@ async def add_run(tx: Tx, tenant: str, job_id: int, request_key: str | None) -> 
     return RunKey(job_id, at)
 
 
-async def enrol(enrolment: Enrolment, job: Job, lane: int) -> int | None:
+def enrol(enrolment: Enrolment, job: Job, lane: int) -> int | None:
     """Join the clock or write the one run, unless the job is paused; answers the clock."""
     if job.state is not JobState.ACTIVE:
         return None
@@ -59,7 +58,14 @@ async def enrol(enrolment: Enrolment, job: Job, lane: int) -> int | None:
         enrolment.plan_once(job, job.spec.timing.at, lane)
         return None
     rule = job.spec.rule
-    return None if rule is None else await enrolment.join(job, rule, lane)
+    return None if rule is None else enrolment.join(job, rule, lane)
+
+
+async def hold(tx: Tx, tenant: str, job_id: int) -> JobRecord | None:
+    """A tenant's job by id, locked until the end, with the time as it is once it is locked."""
+    row = await tx.one("lock_job", (job_id,))
+    await tx.look_at_clock()
+    return None if row is None or row[1] != tenant else JobRecord(*row)
 
 
 async def load(tx: Tx, tenant: str, job_id: int) -> JobRecord | None:
@@ -114,7 +120,7 @@ async def _new_job(tx: Tx, draft: JobDraft) -> Job:
 
 async def _job_row(tx: Tx, settings: Settings, enrolment: Enrolment, job: Job) -> tuple[Any, ...]:
     lane = await lane_for(tx, job.spec, job.tenant, enrolment.pools)
-    clock_id = await enrol(enrolment, job, lane)
+    clock_id = enrol(enrolment, job, lane)
     attend = attend_at(job, settings.keep_us, tx.now_at - 1)
     values = job_values(job, version_from=tx.now_at, clock_id=clock_id, attend_at=attend, lane=lane)
     return tuple(values.values())

@@ -4,7 +4,7 @@ Joining plans what lies before the clock's `next_at`. Leaving plans what the clo
 the times that are still the leaving version's, so that nothing promised falls between the two.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import msgspec
@@ -44,37 +44,25 @@ class Enrolment:
         self._planned: list[tuple[Any, ...]] = []
 
     async def foresee(self, jobs: Iterable[Job]) -> None:
-        """Find or make the clocks that jobs are about to join, all in a few steps."""
+        """Hold the clocks that jobs are about to join, all in a few steps; those that are not there are made."""
         wanted = {
             (rule.key, segment_of(job.id, self._settings.segments)): rule
             for job in jobs
             if job.state is JobState.ACTIVE and (rule := job.spec.rule) is not None and _has_times(job, rule)
         }
-        sleeping = set()
-        for key, segment, clock_id, next_at in await self._tx.all(
-            "clocks_by_rules", (to_json(list(wanted)),)
-        ):
-            if next_at is None:
-                sleeping.add((key, segment))  # woken when it is joined
-            else:
-                self._clocks[key, segment] = (clock_id, next_at)
-        missing = [place for place in wanted if place not in self._clocks and place not in sleeping]
-        if not missing:
-            return
-        first_id = (await self._tx.one("free_clock_id"))[0]
-        rows = [
-            (clock_id, segment, key, wanted[key, segment].next(self._tx.now_at))
-            for clock_id, (key, segment) in enumerate(missing, first_id)
-        ]
-        await self._tx.insert("add_clocks", rows)
-        for clock_id, segment, key, next_at in rows:
-            self._clocks[key, segment] = (clock_id, next_at)
+        await self._hold({place: rule for place, rule in wanted.items() if place not in self._clocks})
+        missing = {place: rule for place, rule in wanted.items() if place not in self._clocks}
+        if missing:
+            now_at = self._tx.now_at
+            rows = [(segment, key, rule.next(now_at)) for (key, segment), rule in missing.items()]
+            await self._tx.insert("add_clock", rows)  # somebody else may make the same: then that one counts
+            await self._hold(missing)
 
-    async def join(self, job: Job, rule: Rule, lane: int) -> int | None:
-        """Make a job a member of its clock and plan what the clock has already passed."""
+    def join(self, job: Job, rule: Rule, lane: int) -> int | None:
+        """Make a job a member of its clock, which is held, and plan what the clock has already passed."""
         if not _has_times(job, rule):
             return None
-        clock_id, next_at = await self._clock(rule, segment_of(job.id, self._settings.segments))
+        clock_id, next_at = self._clocks[rule.key, segment_of(job.id, self._settings.segments)]
         self.add_member(clock_id, job, lane)
         if next_at is not None and next_at > job.since:
             for at in rule.times(job.since, min(next_at - 1, job.until), MAX_COMPUTED):
@@ -101,20 +89,26 @@ class Enrolment:
         if self._planned:
             self._tx.hints.add(Hint.RUNS)
 
-    async def _clock(self, rule: Rule, segment: int) -> tuple[int, int | None]:
-        known = self._clocks.get((rule.key, segment))
-        if known is not None:
-            return known
-        row = await self._tx.one("clock_by_rule", (rule.key, segment))
-        if row is None:
-            next_at = rule.next(self._tx.now_at)
-            row = (int((await self._tx.one("add_clock", (segment, rule.key, next_at)))[0]), next_at)
-        elif row[1] is None:  # asleep: it has no members, so everything before its next time is planned
-            next_at = rule.next(self._tx.now_at)
-            await self._tx.run("wake_clock", (next_at, row[0]))
-            row = (row[0], next_at)
-        self._clocks[rule.key, segment] = row
-        return row  # type: ignore[no-any-return]
+    async def _hold(self, wanted: Mapping[tuple[str, int], Rule]) -> None:
+        """Lock clocks, everybody in the same order; one that sleeps is woken."""
+        if not wanted:
+            return
+        for key, segment, clock_id, next_at in await self._tx.all("lock_clocks", (to_json(list(wanted)),)):
+            if next_at is None:  # asleep: it has no members, so everything before its next time is planned
+                next_at = wanted[key, segment].next(self._tx.now_at)
+                await self._tx.run("wake_clock", (next_at, clock_id))
+            self._clocks[key, segment] = (clock_id, next_at)
+
+
+async def hold_clocks(tx: Tx, settings: Settings, jobs: Iterable[Job]) -> None:
+    """Lock the clocks of jobs as they are and as they are to be, so that nobody plans them meanwhile."""
+    places = {
+        (rule.key, segment_of(job.id, settings.segments))
+        for job in jobs
+        if (rule := job.spec.rule) is not None
+    }
+    if places:
+        await tx.all("lock_clocks", (to_json(sorted(places)),))
 
 
 def _has_times(job: Job, rule: Rule) -> bool:

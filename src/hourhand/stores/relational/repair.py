@@ -3,7 +3,7 @@
 from hourhand.core.identity import LANES_PER_POOL
 from hourhand.core.instant import DAY_US
 from hourhand.ports.store import Cursor, StrayRun
-from hourhand.stores.relational.judging import judge_late_run
+from hourhand.stores.relational.judging import judge_late_runs
 from hourhand.stores.relational.rows import UnstartedRow, decode_spec
 from hourhand.stores.relational.slots import hand_on
 from hourhand.stores.relational.tx import Tx
@@ -50,7 +50,7 @@ async def hand_on_slots(tx: Tx, limit: int) -> int:
 
 
 async def purge(tx: Tx, history_before_at: int, dead_before_at: int, limit: int) -> bool:
-    """Drop old rows, a bounded number of each."""
+    """Drop old rows, a bounded number of each; whole partitions of history are the store's own."""
     counts = [
         await tx.run("purge_history", (limit, history_before_at)),
         await tx.run("purge_dead", (dead_before_at, limit)),
@@ -72,9 +72,7 @@ async def _judge_lane(tx: Tx, lane: int, cursor: Cursor, limit: int) -> Cursor |
             "job_id": cursor.job_id,
         },
     )
-    for job_id, *unstarted, late in rows:
-        if late:
-            await judge_late_run(tx, job_id, UnstartedRow(*unstarted))
+    await judge_late_runs(tx, [(row[0], UnstartedRow(*row[1:7])) for row in rows if row[7]])
     if len(rows) < limit:
         return None
     last = rows[-1]

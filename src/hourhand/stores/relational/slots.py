@@ -27,6 +27,7 @@ async def hand_on(tx: Tx, job_id: int) -> int:
     row = await tx.one("concurrency_of", (job_id,))
     if row is None:
         return 0
+    await tx.one("hold_hand", (job_id,))
     handed = 0
     while (waiting := await tx.one("oldest_blocked", (job_id,))) is not None:
         run = UnstartedRow(*waiting)
@@ -34,7 +35,8 @@ async def hand_on(tx: Tx, job_id: int) -> int:
         slots = free_slots(row[0], used, [run.scheduled_at])
         if not slots:
             break
-        await tx.all("take_blocked", (job_id, run.scheduled_at))
+        if not await tx.all("take_blocked", (job_id, run.scheduled_at)):
+            continue  # cancelled meanwhile
         await tx.insert(
             "add_ready",
             [

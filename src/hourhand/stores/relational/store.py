@@ -100,7 +100,12 @@ class RelationalStore:
         return await self._engine.read(lambda tx: reading.missed(tx, segments, tenant, job_id))
 
     async def tend_jobs(self, limit: int) -> int | None:
-        return await self._engine.write(lambda tx: edits.tend_jobs(tx, self._settings, limit))
+        ids, next_at = await self._engine.read(lambda tx: edits.jobs_to_tend(tx, limit))
+        for job_id in ids:
+            await self._engine.write(lambda tx, job_id=job_id: edits.tend_job(tx, self._settings, job_id))  # type: ignore[misc]
+        if ids:
+            _, next_at = await self._engine.read(lambda tx: edits.jobs_to_tend(tx, 1))
+        return next_at
 
     # --- planning
     async def due_clocks(self, segments: Sequence[int], before_at: int, limit: int) -> list[port.Clock]:

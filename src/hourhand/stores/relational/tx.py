@@ -12,6 +12,10 @@ T = TypeVar("T")
 Parameters = Sequence[Any] | dict[str, Any]
 
 
+class ChangedMeanwhile(Exception):
+    """What an operation had read before it could lock it is no longer so; the engine starts it over."""
+
+
 class Tx(Protocol):
     """Named statements on one connection, all or nothing."""
 

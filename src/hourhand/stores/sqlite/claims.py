@@ -17,7 +17,7 @@ from hourhand.core.overlap import free_slots
 from hourhand.core.plan import Lateness
 from hourhand.core.run import ClaimedRun
 from hourhand.ports.store import Claim, ClaimRequest, Cursor
-from hourhand.stores.relational.judging import end_deleted, judge_full_job, judge_late_run
+from hourhand.stores.relational.judging import end_deleted, judge_full_job, judge_late_runs
 from hourhand.stores.relational.nodes import require_lease
 from hourhand.stores.relational.rows import UnstartedRow
 from hourhand.stores.relational.tx import Tx
@@ -155,17 +155,14 @@ async def _divide(tx: Tx, request: ClaimRequest) -> bool:
 
 async def _judge_late(tx: Tx) -> int:
     """The misfire policy for runs that nobody claimed within their grace; answers how many it removed."""
-    judged = 0
-    for job_id, *unstarted in await tx.all("late_candidates"):
-        row = UnstartedRow(*unstarted)
-        verdict = await judge_late_run(tx, job_id, row)
-        if verdict is Lateness.RUN:
-            continue
-        if verdict is Lateness.BACKGROUND:
+    late = [(row[0], UnstartedRow(*row[1:])) for row in await tx.all("late_candidates")]
+    verdicts = await judge_late_runs(tx, late)
+    judged = [key for key, verdict in verdicts.items() if verdict is not Lateness.RUN]
+    for job_id, scheduled_at in judged:
+        if verdicts[job_id, scheduled_at] is Lateness.BACKGROUND:
             await tx.run("drop_behind", (job_id,))
-        await tx.run("drop_candidate", (job_id, row.scheduled_at))
-        judged += 1
-    return judged
+        await tx.run("drop_candidate", (job_id, scheduled_at))
+    return len(judged)
 
 
 async def _drop_deleted(tx: Tx) -> int:

@@ -161,12 +161,17 @@ RETURNING scheduled_at, lane, due_at, trigger, fence, tries;
 DELETE FROM planned WHERE scheduled_at = ? AND job_id = ?
 RETURNING scheduled_at, lane, due_at, trigger, fence, tries;
 
+-- take_planned_rows: planned runs leave the plan; says which were there
+DELETE FROM planned WHERE (scheduled_at, job_id) IN (SELECT value ->> 0, value ->> 1 FROM json_each(?))
+RETURNING job_id, scheduled_at;
+
 -- take_idle_row: a ready or retrying run leaves its slot
 DELETE FROM running WHERE job_id = ? AND scheduled_at = ? AND phase IN (0, 2, 3)
 RETURNING scheduled_at, lane, due_at, trigger, fence, tries;
 
--- to_background: a late run goes on in the background class
-UPDATE planned SET lane = lane / 128 * 128 + 96 + lane % 32, trigger = 3 WHERE scheduled_at = ? AND job_id = ?;
+-- to_background: late runs go on in the background class
+UPDATE planned SET lane = lane / 128 * 128 + 96 + lane % 32, trigger = 3
+WHERE (scheduled_at, job_id) IN (SELECT value ->> 0, value ->> 1 FROM json_each(?));
 
 -- drop_behind: younger runs of the same job in the background wait for the next claim, so the oldest goes first
 DELETE FROM temp.candidate WHERE job_id = ? AND lane % 128 / 32 = 3;

@@ -31,6 +31,12 @@ DELETE FROM jobs WHERE id = ?;
 -- get_job: one job by id
 SELECT * FROM job_records WHERE id = ?;
 
+-- get_jobs: jobs by id
+SELECT * FROM job_records WHERE id IN (SELECT value FROM json_each(?));
+
+-- lock_job: one job by id; there is one writer, so nobody else changes it
+SELECT * FROM job_records WHERE id = ?;
+
 -- job_by_key: one job by key
 SELECT * FROM job_records WHERE id = (SELECT id FROM jobs WHERE tenant = ? AND key = ?);
 
@@ -62,24 +68,15 @@ SELECT tenant FROM versions WHERE job_id = ? LIMIT 1;
 INSERT INTO versions (job_id, version, tenant, version_from, until, paused, deleted, note, spec)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?);
 
--- clock_by_rule: the clock of a rule in a segment
-SELECT id, next_at FROM clocks WHERE rule = ? AND segment = ?;
-
--- clocks_by_rules: the clocks of some rules, each in its segment
+-- lock_clocks: the clocks of some rules, each in its segment
 SELECT c.rule, c.segment, c.id, c.next_at FROM json_each(?) AS wanted
 CROSS JOIN clocks AS c ON c.rule = wanted.value ->> 0 AND c.segment = wanted.value ->> 1;
 
--- free_clock_id: the number of the next new clock
-SELECT coalesce(max(id), 0) + 1 FROM clocks;
-
--- add_clocks: rules that their segments have not had
-INSERT INTO clocks (id, segment, rule, next_at) VALUES (?, ?, ?, ?);
+-- add_clock: a rule that this segment has not had
+INSERT INTO clocks (segment, rule, next_at) VALUES (?, ?, ?);
 
 -- clock_next: how far a clock is planned
 SELECT next_at FROM clocks WHERE id = ?;
-
--- add_clock: a rule that this segment has not had
-INSERT INTO clocks (segment, rule, next_at) VALUES (?, ?, ?) RETURNING id;
 
 -- wake_clock: a sleeping clock gets a member again
 UPDATE clocks SET next_at = ? WHERE id = ?;
@@ -95,6 +92,9 @@ DELETE FROM members WHERE clock_id = ? AND job_id = ?;
 INSERT INTO planned (scheduled_at, job_id, lane, due_at, trigger, fence, tries)
 VALUES (?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT DO NOTHING;
+
+-- lock_planned: there is one writer, so no claim has any of these in hand
+SELECT 1 WHERE ?1 IS NULL AND ?2 IS NULL;
 
 -- drop_planned: unstarted runs of a job at computed times; says which were there
 DELETE FROM planned WHERE job_id = ? AND scheduled_at IN (SELECT value FROM json_each(?))
@@ -135,7 +135,7 @@ UNION ALL SELECT 1 FROM blocked WHERE job_id = :job_id AND scheduled_at = :sched
 LIMIT 1;
 
 -- jobs_to_tend: jobs that want tending
-SELECT * FROM job_records WHERE attend_at <= ? ORDER BY attend_at LIMIT ?;
+SELECT id FROM jobs WHERE attend_at <= ? ORDER BY attend_at LIMIT ?;
 
 -- next_attend: when the next job wants tending
 SELECT min(attend_at) FROM jobs WHERE attend_at IS NOT NULL;

@@ -55,6 +55,9 @@ SELECT DISTINCT d.job_id FROM temp.done AS d WHERE d.event IN (1, 3, 4, 7)
 -- idle_cancelled: runs that somebody wants cancelled and nobody executes
 SELECT job_id, scheduled_at FROM running WHERE cancel = 1 AND phase IN (0, 3) AND node_id IS NULL;
 
+-- hold_hand: there is one writer, so nobody else hands on slots
+SELECT 1 WHERE ? IS NULL;
+
 -- oldest_blocked: the run of a job that gets the next free slot
 SELECT scheduled_at, lane, due_at, trigger, fence, tries FROM blocked
 WHERE job_id = ? ORDER BY rank, scheduled_at LIMIT 1;
