@@ -63,9 +63,9 @@ LIMITS = (
     Limit("documents of a bulk import as a list, and per commit", "services.jobs", "MAX_BULK"),
     Limit("lines of a bulk import", "web.routes.bulk", "MAX_LINES"),
     Limit("dead letters that one request changes", "services.runs", "MAX_AT_ONCE"),
-    Limit("rows that one page of a list looks at", "stores.sqlite.reading", "_SCAN"),
-    Limit("rows counted for a size in `/metrics`", "stores.sqlite.reading", "_COUNT_BOUND"),
-    Limit("planned times of one job that an edit computes", "stores.sqlite.membership", "MAX_COMPUTED"),
+    Limit("rows that one page of a list looks at", "stores.relational.reading", "_SCAN"),
+    Limit("rows counted for a size in `/metrics`", "stores.relational.reading", "_COUNT_BOUND"),
+    Limit("planned times of one job that an edit computes", "stores.relational.membership", "MAX_COMPUTED"),
     Limit("operations that share one commit", "stores.sqlite.engine", "MAX_GROUP"),
     Limit("operations that wait for the writer", "stores.sqlite.engine", "_MAX_WAITING"),
     Limit("reading threads", "stores.sqlite.engine", "_READERS"),
@@ -95,6 +95,15 @@ LIMITS = (
     Limit("lines a second that `up` prints", "cli.feed", "LINES_PER_SECOND"),
     Limit("times that `hourhand next` prints", "cli.schedules", "MOST_TIMES"),
     Limit("times that a preview shows", "web.routes.schedules", "MAX_TIMES"),
+    Limit("events that can be resumed, by age", "services.event_log", "KEPT_US", "us"),
+    Limit("events that can be resumed, by number", "services.event_log", "MAX_KEPT"),
+    Limit("clients that follow events", "services.event_log", "MAX_CLIENTS"),
+    Limit("events a second to one client", "services.event_log", "EVENTS_PER_SECOND"),
+    Limit("events that wait for a client that reads slowly", "services.event_log", "MAX_QUEUED"),
+    Limit("batches of events a second from one process", "services.publisher", "BATCHES_PER_SECOND"),
+    Limit("events of one batch", "ports.events", "MAX_EVENTS"),
+    Limit("bytes of one batch of events", "ports.events", "MAX_BATCH_BYTES"),
+    Limit("characters of an error in an event", "ports.events", "MAX_TEXT"),
 )
 
 
