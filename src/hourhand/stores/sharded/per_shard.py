@@ -1,0 +1,69 @@
+"""The verbs that only make sense within one database: planning, claiming, settling, repair, leases.
+
+Processes that plan or work run one node per shard on the shard's own store; asking for such a verb over all of
+them is a mistake in wiring, and is said so.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Never
+
+from hourhand.core.plan import ClockPlan
+from hourhand.core.run import Settlement
+from hourhand.ports import store as port
+
+
+class PerShardVerb(RuntimeError):
+    """A verb of one database was asked of all."""
+
+
+class PerShardVerbs:
+    """Refuses them all."""
+
+    async def tend_jobs(self, limit: int) -> int | None:
+        _refuse("tend_jobs")
+
+    async def due_clocks(self, segments: Sequence[int], before_at: int, limit: int) -> list[port.Clock]:
+        _refuse("due_clocks")
+
+    async def next_clock_at(self, segments: Sequence[int]) -> int | None:
+        _refuse("next_clock_at")
+
+    async def plan(self, plans: Sequence[ClockPlan]) -> int:
+        _refuse("plan")
+
+    async def claim(self, request: port.ClaimRequest) -> port.Claim:
+        _refuse("claim")
+
+    async def settle(self, worker: str, settlements: Sequence[Settlement]) -> list[Settlement]:
+        _refuse("settle")
+
+    async def held_runs(self, node_id: int) -> list[port.HeldRun]:
+        _refuse("held_runs")
+
+    async def cancel_asked(self, node_id: int) -> list[port.HeldRun]:
+        _refuse("cancel_asked")
+
+    async def stray_runs(self, slack_us: int, limit: int) -> list[port.StrayRun]:
+        _refuse("stray_runs")
+
+    async def judge_late(self, cursors: dict[int, port.Cursor], limit: int) -> dict[int, port.Cursor]:
+        _refuse("judge_late")
+
+    async def hand_on_slots(self, limit: int) -> int:
+        _refuse("hand_on_slots")
+
+    async def purge(self, history_before_at: int, dead_before_at: int, limit: int) -> bool:
+        _refuse("purge")
+
+    async def renew_node(self, node_id: int, kind: str, name: str, lease_us: int) -> None:
+        _refuse("renew_node")
+
+    async def end_node(self, node_id: int) -> None:
+        _refuse("end_node")
+
+    async def hold_segments(self, node_id: int, kind: str, name: str, lease_us: int) -> Mapping[int, int]:
+        _refuse("hold_segments")
+
+
+def _refuse(verb: str) -> Never:
+    raise PerShardVerb(f"{verb} works within one database: run a node on each shard's own store")

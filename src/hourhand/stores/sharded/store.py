@@ -1,0 +1,309 @@
+"""Several databases as one store: verbs about one job go to its shard, lists ask all and are merged.
+
+A shard that does not answer takes only its own jobs with it: lists name it as missing, batches answer for each
+item. What every verb means is `ports.store`'s; how pages become one is `merging`'s; where a job goes is
+`core.buckets`'.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from itertools import count
+from typing import TypeVar
+
+import msgspec
+
+from hourhand.core.buckets import BUCKETS, BucketMap, bucket_of, key_placement, placement, placement_fault
+from hourhand.core.identity import RunKey, shard_of
+from hourhand.core.model import Job, JobSpec, Version
+from hourhand.core.plan import MissedTimes
+from hourhand.core.run import RunView
+from hourhand.errors import CannotStart, Invalid, Unavailable
+from hourhand.ports import store as port
+from hourhand.stores.sharded.merging import (
+    letter_key,
+    merge_groups,
+    merge_ordered,
+    merge_runs,
+    read_places,
+    write_places,
+)
+from hourhand.stores.sharded.per_shard import PerShardVerbs
+
+T = TypeVar("T")
+
+_GROUPS = 1_000  # groups asked of each shard, so that what is large only in sum is seen
+_STRIDE = 389  # shares no factor with the number of buckets, so that strides meet every one
+
+
+class ShardedStore(PerShardVerbs):
+    """The store of an API instance over all shards; in the order of their indexes."""
+
+    def __init__(self, shards: Sequence[port.Store], buckets: BucketMap) -> None:
+        if len(shards) != buckets.count:
+            raise CannotStart(f"the map of buckets names {buckets.count} shards, but {len(shards)} are given")
+        self._shards = tuple(shards)
+        self._buckets = buckets
+        self._strides = count()
+        self._silent: set[int] = set()
+
+    @property
+    def silent(self) -> tuple[int, ...]:
+        """The shards that did not answer when they were last asked."""
+        return tuple(sorted(self._silent))
+
+    # --- itself
+    async def now(self) -> int:
+        for index in range(len(self._shards) - 1):
+            try:
+                return await self._ask(index, lambda shard: shard.now())
+            except Unavailable:
+                continue
+        return await self._ask(len(self._shards) - 1, lambda shard: shard.now())
+
+    def subscribe(self, wake: Callable[[port.Hint], None]) -> None:
+        for shard in self._shards:
+            shard.subscribe(wake)
+
+    async def close(self) -> None:
+        answers = await asyncio.gather(*(shard.close() for shard in self._shards), return_exceptions=True)
+        for answer in answers:
+            if isinstance(answer, BaseException):
+                raise answer
+
+    async def ping(self) -> None:
+        await self._ask_all(lambda shard: shard.ping())
+
+    async def backlog(self) -> port.Backlog:
+        found = list((await self._ask_all(lambda shard: shard.backlog())).values())
+        dues = [one.oldest_due_at for one in found if one.oldest_due_at is not None]
+        return port.Backlog(
+            jobs=sum(one.jobs for one in found),
+            planned=sum(one.planned for one in found),
+            running=sum(one.running for one in found),
+            blocked=sum(one.blocked for one in found),
+            dead=sum(one.dead for one in found),
+            oldest_due_at=min(dues, default=None),
+        )
+
+    async def nodes(self) -> list[port.NodeInfo]:
+        found = await self._ask_all(lambda shard: shard.nodes())
+        return list({node.id: node for nodes in found.values() for node in nodes}.values())
+
+    # --- jobs
+    def place(self, tenant: str, spec: JobSpec) -> int:
+        fault = placement_fault(spec)
+        if fault is not None:
+            raise Invalid(f"{fault.pointer}: expected {fault.expected}", [fault])
+        text = placement(tenant, spec)
+        return self._any_shard() if text is None else self._buckets.shard_of(bucket_of(text))
+
+    async def create_jobs(self, drafts: Sequence[port.JobDraft]) -> list[Job | port.Refusal]:
+        for draft in drafts:
+            self._check_place(draft.tenant, draft.id, draft.spec)
+        parts = _by_shard(drafts, lambda draft: draft.id)
+
+        async def create(index: int, part: Sequence[port.JobDraft]) -> list[Job | port.Refusal]:
+            try:
+                return await self._ask(index, lambda shard: shard.create_jobs(part))
+            except Unavailable:
+                return [port.Refusal.UNAVAILABLE] * len(part)
+
+        done = await _answers({index: create(index, part) for index, part in parts.items()})
+        answers = {index: iter(part) for index, part in done.items()}
+        return [next(answers[shard_of(draft.id)]) for draft in drafts]
+
+    async def change_job(self, tenant: str, job_id: int, decide: port.Decide) -> port.Changed | None:
+        def decide_in_place(job: Job, now_at: int) -> port.JobEdit:
+            edit = decide(job, now_at)
+            self._check_place(tenant, job_id, edit.spec)
+            return edit
+
+        return await self._ask_home(job_id, lambda shard: shard.change_job(tenant, job_id, decide_in_place))
+
+    async def delete_job(self, tenant: str, job_id: int, cancel_running: bool) -> port.Changed | None:
+        return await self._ask_home(job_id, lambda shard: shard.delete_job(tenant, job_id, cancel_running))
+
+    async def get_job(self, tenant: str, job_id: int) -> Job | None:
+        return await self._ask_home(job_id, lambda shard: shard.get_job(tenant, job_id))
+
+    async def find_jobs(self, tenant: str, text: str, limit: int) -> list[Job]:
+        home = self._buckets.shard_of(bucket_of(key_placement(tenant, text)))
+        found = await self._ask(home, lambda shard: shard.find_jobs(tenant, text, limit))
+        if limit == 0 or (found and found[0].spec.key == text):
+            return found
+        others = [index for index in range(len(self._shards)) if index != home]
+        answers = await _answers(
+            {index: self._ask(index, lambda shard: shard.find_jobs(tenant, text, limit)) for index in others}
+        )
+        found += [job for jobs in answers.values() for job in jobs]
+        if len(found) < 2 and len(answers) < len(others):
+            raise Unavailable(
+                f"whether one job alone is named {text[:200]!r} cannot be said while "
+                f"{_named(set(others) - set(answers))} cannot be reached; use an id or a key"
+            )
+        return sorted(found, key=lambda job: job.id, reverse=True)[:limit]
+
+    async def list_jobs(self, tenant: str, query: port.JobQuery) -> port.JobPage:
+        found = await self._ask_all(lambda shard: shard.list_jobs(tenant, query))
+        pages = [(page.jobs, page.next_before_id) for page in found.values()]
+        jobs, onward = merge_ordered(pages, lambda job: job.id, query.limit)
+        return port.JobPage(jobs=jobs, next_before_id=onward, missing=self._missing(found))
+
+    async def versions(self, tenant: str, job_id: int) -> list[Version]:
+        return await self._ask_home(job_id, lambda shard: shard.versions(tenant, job_id)) or []
+
+    async def missed(self, tenant: str, job_id: int) -> list[MissedTimes]:
+        return await self._ask_home(job_id, lambda shard: shard.missed(tenant, job_id)) or []
+
+    # --- runs
+    async def add_run(self, tenant: str, job_id: int, request_key: str | None) -> RunKey | None:
+        return await self._ask_home(job_id, lambda shard: shard.add_run(tenant, job_id, request_key))
+
+    async def cancel_run(self, tenant: str, key: RunKey) -> RunView | None:
+        return await self._ask_home(key.job_id, lambda shard: shard.cancel_run(tenant, key))
+
+    async def job_runs(
+        self, tenant: str, job_id: int, nominals: Sequence[int], before_at: int | None, limit: int
+    ) -> list[RunView]:
+        runs = await self._ask_home(
+            job_id, lambda shard: shard.job_runs(tenant, job_id, nominals, before_at, limit)
+        )
+        return runs or []
+
+    async def get_run(self, tenant: str, key: RunKey) -> RunView | None:
+        return await self._ask_home(key.job_id, lambda shard: shard.get_run(tenant, key))
+
+    async def list_runs(self, tenant: str, query: port.RunQuery) -> port.RunPage:
+        if query.job_id is not None:
+            page = await self._ask_home(query.job_id, lambda shard: shard.list_runs(tenant, query))
+            return page or port.RunPage(runs=(), next_before=None)
+        places = read_places(query.before, len(self._shards))
+
+        async def read(index: int) -> port.RunPage:
+            part = msgspec.structs.replace(query, before=places[index])
+            return await self._ask(index, lambda shard: shard.list_runs(tenant, part))
+
+        pages = await _some_answers({index: read(index) for index in places})
+        runs, onward = merge_runs(pages, places, query.limit)
+        has_pages = all(page.places or not page.runs for page in pages.values())
+        goes_on = has_pages and any(index in pages for index in onward)  # else only the silent have more
+        return port.RunPage(
+            runs=tuple(runs),
+            next_before=write_places(onward, len(self._shards)) if goes_on else None,
+            missing=tuple(index for index in places if index not in pages),
+        )
+
+    # --- dead letters
+    async def dead_letters(self, tenant: str, query: port.DeadQuery) -> port.DeadPage:
+        if query.job_id is not None:
+            page = await self._ask_home(query.job_id, lambda shard: shard.dead_letters(tenant, query))
+            return page or port.DeadPage(letters=(), next_before=None)
+        found = await self._ask_all(lambda shard: shard.dead_letters(tenant, query))
+        pages = [(page.letters, page.next_before) for page in found.values()]
+        letters, onward = merge_ordered(pages, letter_key, query.limit)
+        return port.DeadPage(letters=letters, next_before=onward, missing=self._missing(found))
+
+    async def dead_groups(self, tenant: str, by: str, limit: int) -> list[port.DeadGroup]:
+        size = max(limit, _GROUPS)
+        found = await self._ask_all(lambda shard: shard.dead_groups(tenant, by, size))
+        missing = self._missing(found)
+        if missing:  # a count that leaves some out would be taken for all there are
+            raise Unavailable(f"dead letters cannot be counted while {_named(missing)} cannot be reached")
+        return merge_groups((group for groups in found.values() for group in groups), by, limit)
+
+    async def requeue(self, tenant: str, keys: Sequence[RunKey]) -> list[RunKey]:
+        return await self._each_key(keys, lambda shard, part: shard.requeue(tenant, part))
+
+    async def discard(self, tenant: str, keys: Sequence[RunKey]) -> list[RunKey]:
+        return await self._each_key(keys, lambda shard, part: shard.discard(tenant, part))
+
+    # --- asking
+    async def _ask(self, index: int, verb: Callable[[port.Store], Awaitable[T]]) -> T:
+        """One shard's answer; remembers whether it gave one."""
+        try:
+            answer = await verb(self._shards[index])
+        except Unavailable as error:
+            self._silent.add(index)
+            raise type(error)(f"shard {index}: {error.message}") from error
+        self._silent.discard(index)
+        return answer
+
+    async def _ask_home(self, job_id: int, verb: Callable[[port.Store], Awaitable[T]]) -> T | None:
+        """The answer of a job's shard; None where no shard could have such a job."""
+        index = shard_of(job_id)
+        return await self._ask(index, verb) if index < len(self._shards) else None
+
+    async def _ask_all(self, verb: Callable[[port.Store], Awaitable[T]]) -> dict[int, T]:
+        """The answers of the shards that gave one; Unavailable when none did."""
+        return await _some_answers({index: self._ask(index, verb) for index in range(len(self._shards))})
+
+    async def _each_key(
+        self,
+        keys: Sequence[RunKey],
+        verb: Callable[[port.Store, Sequence[RunKey]], Awaitable[list[RunKey]]],
+    ) -> list[RunKey]:
+        """Do something with runs on their shards; when a shard is away it is done on the others all the same."""
+        parts = _by_shard(keys, lambda key: key.job_id)
+
+        async def change(index: int) -> list[RunKey]:
+            return await self._ask(index, lambda shard: verb(shard, parts[index]))
+
+        asked = {index: change(index) for index in parts if index < len(self._shards)}
+        answers = await _answers(asked)
+        if len(answers) < len(asked):
+            away = _named(set(asked) - set(answers))
+            raise Unavailable(f"{away} cannot be reached; what lies elsewhere is done")
+        done = {key for part in answers.values() for key in part}
+        return [key for key in keys if key in done]
+
+    # --- placing
+    def _any_shard(self) -> int:
+        """Where a job goes that may be anywhere: in turn, by the buckets that a shard has, past the silent."""
+        shard = 0
+        for _ in range(BUCKETS):
+            shard = self._buckets.shard_of(next(self._strides) * _STRIDE % BUCKETS)
+            if shard not in self._silent:
+                break
+        return shard
+
+    def _check_place(self, tenant: str, job_id: int, spec: JobSpec) -> None:
+        """A key is one job's only because all that could have it are on one shard: nothing may break that."""
+        if spec.key is None:
+            if shard_of(job_id) >= len(self._shards):
+                raise ValueError(f"a job id of shard {shard_of(job_id)}, but there are {len(self._shards)}")
+        elif self._buckets.shard_of(bucket_of(key_placement(tenant, spec.key))) != shard_of(job_id):
+            raise Invalid(f"the key {spec.key!r} belongs to another shard than the job")
+
+    def _missing(self, answers: dict[int, T]) -> tuple[int, ...]:
+        return tuple(index for index in range(len(self._shards)) if index not in answers)
+
+
+def _by_shard(items: Sequence[T], job_id: Callable[[T], int]) -> dict[int, list[T]]:
+    parts: dict[int, list[T]] = {}
+    for item in items:
+        parts.setdefault(shard_of(job_id(item)), []).append(item)
+    return parts
+
+
+async def _answers(asked: Mapping[int, Awaitable[T]]) -> dict[int, T]:
+    """The answers of the shards that gave one; any failure but silence is raised, once all have ended."""
+    ended = await asyncio.gather(*asked.values(), return_exceptions=True)
+    answers: dict[int, T] = {}
+    for index, answer in zip(asked, ended, strict=True):
+        if not isinstance(answer, BaseException):
+            answers[index] = answer
+        elif not isinstance(answer, Unavailable):
+            raise answer
+    return answers
+
+
+async def _some_answers(asked: Mapping[int, Awaitable[T]]) -> dict[int, T]:
+    """The same, but Unavailable when nobody answered."""
+    answers = await _answers(asked)
+    if asked and not answers:
+        raise Unavailable(f"no database can be reached: {_named(asked)}")
+    return answers
+
+
+def _named(shards: Iterable[int]) -> str:
+    return " and ".join(f"shard {shard}" for shard in sorted(shards))
