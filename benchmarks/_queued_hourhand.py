@@ -1,0 +1,161 @@
+"""Our side of `queued`: the real commands on a database, from `migrate up` to worker processes that empty the queue.
+
+One-time no-op functions are created through the API in bulk, due at once, while no worker runs. Then
+`hourhand worker` is started. As with the others the time before a worker is ready for work is not counted: it
+begins when the first worker has its lease, and ends when no run is left in any hot table.
+"""
+
+import asyncio
+import contextlib
+import importlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Any
+
+import asyncpg
+
+from benchmarks._peer_programs import CannotHave, settle
+from benchmarks._process import ROOT, free_port
+from benchmarks._system import NOOP
+from hourhand.core.lifecycle import State
+from hourhand.stores.relational.rows import STATE_CODES
+from tests.servers.postgres_databases import PostgresDatabases, run_apart
+
+PROCESSES = 2
+CONCURRENCY = 4_000  # to a process
+CREATE_BATCH = 1_000
+
+_READY_S = 60.0
+_WORK_S = 1800.0
+_PAUSE_S = 0.005
+_BEGUN = "SELECT EXISTS (SELECT FROM nodes WHERE kind = 'worker')"
+_LEFT = "SELECT EXISTS (SELECT FROM planned) OR EXISTS (SELECT FROM running)"
+_OUTCOMES = "SELECT count(*), count(*) FILTER (WHERE state = $1) FROM history"
+
+
+def measure_hourhand(url: str, jobs: int) -> float:
+    """Jobs a second in an empty database; whoever calls drops it."""
+    if not _is_built():
+        raise CannotHave("its store on PostgreSQL is not built yet")
+    _hourhand(url, "migrate", "up")
+    with _started(url, "api", "--port", str(port := free_port())):
+        _create(port, jobs)
+    databases = PostgresDatabases(url)
+    settle(databases, url)
+    worker = ("worker", "--processes", str(PROCESSES), "--concurrency", str(CONCURRENCY))
+    with _started(url, *worker, "--import", "benchmarks._system"):
+        seconds = run_apart(_time(url))
+    attempts, succeeded = databases.query(_OUTCOMES, STATE_CODES[State.SUCCEEDED], database=url)[0]
+    if not attempts == succeeded == jobs:
+        raise SystemExit(f"hourhand: {jobs} jobs had {attempts} attempts, of which {succeeded} succeeded")
+    return jobs / seconds
+
+
+def _is_built() -> bool:
+    try:
+        return hasattr(importlib.import_module("hourhand.stores.postgres"), "PostgresStore")
+    except ImportError:
+        return False
+
+
+def _hourhand(url: str, *arguments: str) -> None:
+    done = subprocess.run(
+        _command(*arguments), cwd=ROOT, env=_environment(url), capture_output=True, text=True, check=False
+    )
+    if done.returncode:
+        raise CannotHave(f"hourhand {' '.join(arguments)} failed: {done.stderr.strip()[-200:]}")
+
+
+@contextlib.contextmanager
+def _started(url: str, *arguments: str) -> Iterator[None]:
+    """One of our commands; it ends by SIGTERM, as an operator ends it."""
+    with tempfile.TemporaryFile("w+", prefix="bench-") as log:
+        process = subprocess.Popen(
+            _command(*arguments), cwd=ROOT, env=_environment(url), stdout=log, stderr=log
+        )
+        try:
+            yield
+        except TimeoutError as error:
+            log.seek(0)
+            raise SystemExit(f"hourhand {arguments[0]}: {error}: {log.read()[-2000:]}") from error
+        finally:
+            process.send_signal(signal.SIGTERM)
+            try:
+                process.wait(_READY_S)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+
+def _command(*arguments: str) -> list[str]:
+    return [sys.executable, "-m", "hourhand", *arguments]
+
+
+def _environment(url: str) -> dict[str, str]:
+    """Ours without settings but the store's: what is measured has its defaults, whatever the shell exports."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("HOURHAND_")}
+    return {**kept, "PYTHONPATH": str(ROOT), "HOURHAND_STORE_URL": url}
+
+
+def _create(port: int, jobs: int) -> None:
+    """Through the API, so that the jobs are what users would have."""
+    _wait_for_api(port)
+    job = {
+        "name": "queued",
+        "at": datetime.now(UTC).isoformat(),
+        "target": {"type": "python", "function": NOOP},
+        "misfire": {"grace": "1h"},
+    }
+    for done in range(0, jobs, CREATE_BATCH):
+        count = min(CREATE_BATCH, jobs - done)
+        request = urllib.request.Request(
+            f"http://127.0.0.1:{port}/v1/jobs/bulk",
+            data=json.dumps([job] * count).encode(),
+            headers={"Content-Type": "application/json"},
+        )
+        with urllib.request.urlopen(request, timeout=_READY_S) as answer:
+            created = json.load(answer)["created"]
+        if created != count:
+            raise SystemExit(f"hourhand created {created} of {count} jobs")
+
+
+def _wait_for_api(port: int) -> None:
+    end_s = time.monotonic() + _READY_S
+    while time.monotonic() < end_s:
+        with (
+            contextlib.suppress(OSError),
+            urllib.request.urlopen(f"http://127.0.0.1:{port}/readyz", timeout=5) as answer,
+        ):
+            if answer.status == 200:
+                return
+        time.sleep(_PAUSE_S)
+    raise TimeoutError("the API did not become ready")
+
+
+async def _time(url: str) -> float:
+    """Seconds from the first worker's lease until no run is left."""
+    connection = await asyncpg.connect(url)
+    try:
+        await _until(connection, _BEGUN, wanted=True, timeout_s=_READY_S)
+        began_s = time.perf_counter()
+        await _until(connection, _LEFT, wanted=False, timeout_s=_WORK_S)
+        return time.perf_counter() - began_s
+    finally:
+        await connection.close()
+
+
+async def _until(connection: Any, question: str, *, wanted: bool, timeout_s: float) -> None:
+    asked = await connection.prepare(question)
+    end_s = time.monotonic() + timeout_s
+    while await asked.fetchval() is not wanted:
+        if time.monotonic() > end_s:
+            raise TimeoutError("not done in time")
+        await asyncio.sleep(_PAUSE_S)
