@@ -15,7 +15,7 @@ import msgspec
 from hourhand.clock import Clock
 from hourhand.core.instant import MINUTE_US
 from hourhand.errors import Overloaded, Unavailable
-from hourhand.ports.events import Event, EventBatch, EventType
+from hourhand.ports.events import Counts, Event, EventBatch, EventType
 
 KEPT_US = 5 * MINUTE_US
 MAX_KEPT = 10_000
@@ -96,16 +96,19 @@ class EventLog:
             self._places[event.id] = self._forgotten + len(self._ring)
             self._ring.append(event)
         self._forget_old()
+        by_job: dict[int, list[Event]] = {}
+        for event in fresh:
+            by_job.setdefault(event.job_id, []).append(event)
         last_id = self.last_id
         for asked, subscriptions in self._followers.items():
-            events = [event for event in fresh if asked.lets_through(event)]
-            left_out = batch.counts.get(asked.tenant, {})
-            counts = {kind: count for kind, count in left_out.items() if kind in asked.types}
+            among = fresh if asked.job_id is None else by_job.get(asked.job_id, [])
+            events = [event for event in among if asked.lets_through(event)]
+            tally = _tally(events, asked, batch.counts)  # once for all who asked alike
             for subscription in subscriptions:
                 if batch.gap:
                     subscription.reset(last_id)
-                if events or counts:
-                    subscription.offer(events, counts, last_id)
+                if tally:
+                    subscription.offer(events, tally, last_id)
 
     def follow(self, asked: EventFilter, last_id: str | None = None) -> "Subscription":
         """Begin to follow: after the event with that id, or with a reset where it is no longer known."""
@@ -176,7 +179,7 @@ class Subscription:
         self._queue: list[Message] = []
         self._ready = asyncio.Event()
         self._closed = False
-        self._seen: Counter[EventType] = Counter()  # in this second
+        self._seen: dict[EventType, int] = {}  # in this second
         self._sent = 0  # of them
         self._summarised = False  # the second before had too many, so this one gets a summary only
         self._last_id = log.last_id
@@ -196,8 +199,8 @@ class Subscription:
         self._missed, self._queue = (), []
         return taken
 
-    def offer(self, events: Sequence[Event], counts: Mapping[EventType, int], last_id: str) -> None:
-        """Queue these, or count them where they are too many."""
+    def offer(self, events: Sequence[Event], tally: Mapping[EventType, int], last_id: str) -> None:
+        """Queue these, or only count them where they are too many; the tally has more than there are events."""
         if self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(_WINDOW_S, self._end_second)
         if not self._summarised:
@@ -205,8 +208,9 @@ class Subscription:
             sent = events[: max(0, room)]
             self._put(sent)
             self._sent += len(sent)
-        self._seen.update([event.type for event in events])
-        self._seen.update(counts)
+        seen = self._seen
+        for kind, count in tally.items():
+            seen[kind] = seen.get(kind, 0) + count
         self._last_id = last_id
 
     def replay(self, events: Sequence[Event]) -> None:
@@ -234,9 +238,10 @@ class Subscription:
             self._ready.set()
 
     def _end_second(self) -> None:
-        seen, dropped = self._seen, self._seen.total() - self._sent
-        self._timer, self._seen, self._sent = None, Counter(), 0
-        self._summarised = seen.total() > EVENTS_PER_SECOND
+        seen, total = Counter(self._seen), sum(self._seen.values())
+        dropped = total - self._sent
+        self._timer, self._seen, self._sent = None, {}, 0
+        self._summarised = total > EVENTS_PER_SECOND
         if dropped:
             last = self._queue[-1] if self._queue else None
             if isinstance(last, Stats):  # a client that does not read gets one summary of all
@@ -245,3 +250,12 @@ class Subscription:
             self._put([Stats(last_id=self._last_id, counts=dict(seen), dropped=dropped)])
         if self._summarised:  # look again in a second, so that a quiet one ends the summaries
             self._timer = asyncio.get_running_loop().call_later(_WINDOW_S, self._end_second)
+
+
+def _tally(events: Sequence[Event], asked: EventFilter, counts: Counts) -> dict[EventType, int]:
+    """How many there were of each type, those included that were only counted."""
+    left_out = counts.get(asked.tenant, {})
+    tally = {kind: count for kind, count in left_out.items() if kind in asked.types}
+    for event in events:
+        tally[event.type] = tally.get(event.type, 0) + 1
+    return tally
