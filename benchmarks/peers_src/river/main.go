@@ -69,7 +69,7 @@ func main() {
 	switch os.Args[1] {
 	case "fill":
 		migrate(ctx, pool)
-		insert(ctx, pool, count, time.Now())
+		insert(ctx, pool, count, nil)
 	case "work":
 		work(ctx, pool, count)
 	case "late":
@@ -84,14 +84,14 @@ func migrate(ctx context.Context, pool *pgxpool.Pool) {
 	check(err)
 }
 
-// insert uses COPY, River's fastest way in.
-func insert(ctx context.Context, pool *pgxpool.Pool, count int, at time.Time) {
+// insert uses COPY, River's fastest way in; without options the jobs are available at once.
+func insert(ctx context.Context, pool *pgxpool.Pool, count int, opts *river.InsertOpts) {
 	client, err := river.NewClient(riverpgxv5.New(pool), &river.Config{Logger: silent()})
 	check(err)
 	for done := 0; done < count; done += insertBatch {
 		batch := make([]river.InsertManyParams, min(insertBatch, count-done))
 		for n := range batch {
-			batch[n] = river.InsertManyParams{Args: NoopArgs{}, InsertOpts: &river.InsertOpts{ScheduledAt: at}}
+			batch[n] = river.InsertManyParams{Args: NoopArgs{}, InsertOpts: opts}
 		}
 		_, err := client.InsertManyFast(ctx, batch)
 		check(err)
@@ -133,7 +133,7 @@ func work(ctx context.Context, pool *pgxpool.Pool, count int) {
 func late(ctx context.Context, pool *pgxpool.Pool, count int) {
 	migrate(ctx, pool)
 	due := time.Now().Add(leadersNeed).Truncate(time.Second)
-	insert(ctx, pool, count, due)
+	insert(ctx, pool, count, &river.InsertOpts{ScheduledAt: due})
 	var lock sync.Mutex
 	lags := make([]float64, 0, count)
 	all := make(chan struct{})
