@@ -1,7 +1,7 @@
 """From process to process over a real PostgreSQL: what is heard, what is merged, and how a cut is got over."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 
 import asyncpg
@@ -24,7 +24,9 @@ DEADLINE_S = 15.0
 class Process:
     """A process of the cluster: its channel, and what it heard over it."""
 
-    def __init__(self, name: str, url: str, *, listen_url: str | None = "") -> None:
+    def __init__(
+        self, name: str, url: str, *, listen_url: str | None = "", channels: Sequence[str] = (HINTS, EVENTS)
+    ) -> None:
         self._name = name
         self._url = url
         self._pool: asyncpg.Connection | None = None
@@ -37,15 +39,15 @@ class Process:
         self.channel = Channel(
             listen_url=url if listen_url == "" else listen_url, execute_notify=self._execute, publisher=name
         )
-        for one in (HINTS, EVENTS):
-            self.channel.listen(one, self._hearing(one), self._resync)
+        for one in channels:
+            self.listen(one)
 
-    def _hearing(self, channel: str) -> Callable[[str], None]:
+    def listen(self, channel: str) -> None:
         def heard(payload: str) -> None:
             self.heard.append((channel, payload))
             self._note()
 
-        return heard
+        self.channel.listen(channel, heard, self._resync)
 
     def _resync(self) -> None:
         self.resyncs += 1
@@ -103,6 +105,18 @@ async def cut_listeners(url: str) -> int:
                 " WHERE datname = current_database() AND query LIKE 'LISTEN%'"
             )
         )
+    finally:
+        await connection.close()
+
+
+async def last_asked(url: str) -> list[str]:
+    """The last statement of each connection that listens."""
+    connection = await asyncpg.connect(url)
+    try:
+        rows = await connection.fetch(
+            "SELECT query FROM pg_stat_activity WHERE datname = current_database() AND query LIKE 'LISTEN%'"
+        )
+        return sorted(row["query"].replace('"', "") for row in rows)
     finally:
         await connection.close()
 
@@ -227,6 +241,22 @@ async def test_closing_sends_what_waits_and_takes_no_more(postgres_url: str) -> 
                 a.channel.notify(EVENTS, f"[{number}]")
         a.channel.notify(EVENTS, "[too late]")
         await b.until(lambda: len(b.heard) == 3)
+
+
+async def test_only_what_somebody_wants_is_listened_to(postgres_url: str) -> None:
+    async with cluster(postgres_url, "a") as [a]:
+        b = Process("b", postgres_url, channels=())
+        await b.channel.start()
+        try:
+            assert await last_asked(postgres_url) == [f"LISTEN {EVENTS}", f"LISTEN {HINTS}"]
+            b.listen(EVENTS)
+            async with asyncio.timeout(DEADLINE_S):
+                while await last_asked(postgres_url) != [f"LISTEN {EVENTS}"] * 2:
+                    pass
+            a.channel.notify(EVENTS, "[1]")
+            await b.until(lambda: b.heard == [(EVENTS, "[1]")])
+        finally:
+            await b.close()
 
 
 async def test_behind_a_pooler_that_swallows_listen_it_knows_that_it_is_deaf(

@@ -19,7 +19,6 @@ from hourhand.telemetry import logger
 HINTS = "hourhand_hints"  # words, parted by spaces; many messages are as good as one with all their words
 EVENTS = "hourhand_events"  # messages that stand each for itself
 MAX_PAYLOAD_BYTES = 7_999  # PostgreSQL's own bound
-_CHANNELS = (HINTS, EVENTS)
 _MERGE_S = 0.02  # how long further messages wait for one another, after one went out
 _MOST_WAITING = 32  # messages that do not merge; events are worth no more memory
 _CHECK_S = 30.0  # how often a silent connection is asked
@@ -47,7 +46,7 @@ class Channel:
         self._url = listen_url
         self._execute = execute_notify
         self._publisher = publisher
-        self._heard: dict[str, list[Heard]] = {name: [] for name in _CHANNELS}
+        self._heard: dict[str, list[Heard]] = {HINTS: []}  # only what somebody wants is listened to
         self._resyncs: list[Resync] = []
         self._words: dict[str, None] = {}  # of hints, in order
         self._messages: list[str] = []
@@ -55,6 +54,7 @@ class Channel:
         self._listener: asyncio.Task[None] | None = None
         self._listening = False
         self._echo = asyncio.Event()
+        self._changed = asyncio.Event()  # the connection is gone, or there is more to listen to
         self._missed = False  # a time has passed in which nothing was heard
         self._mute = False
         self._closed = False
@@ -66,8 +66,9 @@ class Channel:
 
     def listen(self, channel: str, heard: Heard, resync: Resync) -> None:
         """Hear what others say; `resync` is called when something may have been missed."""
-        self._heard[channel].append(heard)
+        self._heard.setdefault(channel, []).append(heard)
         self._resyncs.append(resync)
+        self._changed.set()
 
     async def start(self) -> None:
         """Connect, and stay connected; comes back after the first try, whatever became of it."""
@@ -128,11 +129,12 @@ class Channel:
         while True:
             pauses_s = _PAUSES_S
             try:
-                async with _connected(url) as (connection, ended):
+                async with _connected(url) as connection:
+                    connection.add_termination_listener(lambda _: self._changed.set())
                     await self._begin(connection)
                     failures = 0
                     tried.set()
-                    await _until_dead(connection, ended)
+                    await self._keep(connection)
                 why = "the connection was cut"
             except _Deaf as error:
                 why, pauses_s = str(error), _DEAF_PAUSES_S
@@ -151,7 +153,7 @@ class Channel:
 
     async def _begin(self, connection: Any) -> None:
         """Listen, and prove it by a message to oneself that goes the way of all."""
-        for name in _CHANNELS:
+        for name in list(self._heard):
             await connection.add_listener(name, self._receive)
         self._echo.clear()
         await self._execute(HINTS, f"{self._publisher} ")
@@ -165,6 +167,20 @@ class Channel:
             ) from None
         self._listening = True
         self._tell_missed()
+
+    async def _keep(self, connection: Any) -> None:
+        """Until the connection's end. A silent one is asked, for one that is half open never ends by itself."""
+        while True:
+            self._changed.clear()
+            if connection.is_closed():
+                return
+            for name in list(self._heard):  # what it listens to already costs nothing
+                await connection.add_listener(name, self._receive)
+            try:
+                async with asyncio.timeout(_CHECK_S):
+                    await self._changed.wait()
+            except TimeoutError:
+                await connection.execute("SELECT 1", timeout=_ANSWER_S)
 
     def _tell_missed(self) -> None:
         if not self._missed:
@@ -191,27 +207,15 @@ class Channel:
 
 
 @contextlib.asynccontextmanager
-async def _connected(url: str) -> AsyncIterator[tuple[Any, asyncio.Event]]:
-    """A connection, and an event that is set when it is gone."""
+async def _connected(url: str) -> AsyncIterator[Any]:
+    """A connection that is gone afterwards."""
     connection = await asyncpg.connect(
         url, timeout=_ANSWER_S, command_timeout=_ANSWER_S, statement_cache_size=0
     )
-    ended = asyncio.Event()
-    connection.add_termination_listener(lambda _: ended.set())
     try:
-        yield connection, ended
+        yield connection
     finally:
         connection.terminate()
-
-
-async def _until_dead(connection: Any, ended: asyncio.Event) -> None:
-    """Wait for the connection's end; one that is silent is asked, for a half-open one never ends by itself."""
-    while not ended.is_set():
-        try:
-            async with asyncio.timeout(_CHECK_S):
-                await ended.wait()
-        except TimeoutError:
-            await connection.execute("SELECT 1", timeout=_ANSWER_S)
 
 
 def _call(callback: Callable[..., None], *arguments: str) -> None:
