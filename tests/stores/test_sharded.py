@@ -506,6 +506,9 @@ async def test_what_would_be_wrong_without_a_shard_is_refused(cluster: Cluster) 
     cluster.shards[0].away = True
     with pytest.raises(Unavailable, match="counted while shard 0"):
         await cluster.store.dead_groups(TENANT, "error", 5)
+    with pytest.raises(Unavailable, match="while shard 0 cannot be reached; name them by id"):
+        await cluster.runs.matching(TENANT, DeadQuery())
+    assert await cluster.runs.matching(TENANT, DeadQuery(job_id=dead[1].job_id)) == [dead[1]]
     with pytest.raises(Unavailable, match="shard 0 cannot be reached; what lies elsewhere is done"):
         await cluster.store.requeue(TENANT, dead)
     cluster.shards[0].away = False

@@ -14,7 +14,7 @@ from hourhand.core.lifecycle import FINAL, State
 from hourhand.core.model import FOREVER, Job, JobState, OnceTiming, Trigger
 from hourhand.core.plan import MissedTimes, expected_times
 from hourhand.core.run import DeadLetter, RunView
-from hourhand.errors import Invalid, NotFound
+from hourhand.errors import Invalid, NotFound, Unavailable
 from hourhand.ports.store import DeadGroup, DeadPage, DeadQuery, RunPage, RunQuery, Store
 
 MAX_AT_ONCE = 1_000  # dead letters that one request may requeue or discard
@@ -126,6 +126,9 @@ class Runs:
     async def matching(self, tenant: str, query: DeadQuery) -> list[RunKey]:
         """The keys of the dead letters that match, at most as many as one request may change."""
         page = await self._store.dead_letters(tenant, msgspec.structs.replace(query, limit=MAX_AT_ONCE))
+        if page.missing:  # to change some would look like having changed all
+            away = " and ".join(f"shard {shard}" for shard in page.missing)
+            raise Unavailable(f"not all that match are known while {away} cannot be reached; name them by id")
         return [_key(letter) for letter in page.letters]
 
     async def _planned_nominals(self, job: Job) -> list[int]:
