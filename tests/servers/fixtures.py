@@ -5,6 +5,7 @@ process that the user started stops it when everything is over. Tests that stop,
 take one of their own from `own_postgres`.
 """
 
+import asyncio
 import contextlib
 import fcntl
 import json
@@ -12,6 +13,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -61,6 +63,26 @@ def postgres_server() -> PostgresDatabases:
 def postgres_url(postgres_server: PostgresDatabases) -> Iterator[str]:
     """A fresh empty database."""
     url = postgres_server.create_database()
+    yield url
+    postgres_server.drop_database(url)
+
+
+@pytest.fixture(scope="session")
+def migrated_template(postgres_server: PostgresDatabases) -> Iterator[str]:
+    """A database with our schema that nobody is connected to, to be copied."""
+    from hourhand.stores.postgres import schema
+
+    url = postgres_server.create_database()
+    with ThreadPoolExecutor(1) as apart:  # the caller may be on an event loop
+        apart.submit(lambda: asyncio.run(schema.up(url))).result()
+    yield url
+    postgres_server.drop_database(url)
+
+
+@pytest.fixture
+def migrated_url(postgres_server: PostgresDatabases, migrated_template: str) -> Iterator[str]:
+    """A fresh database with our schema."""
+    url = postgres_server.create_database(template=migrated_template)
     yield url
     postgres_server.drop_database(url)
 

@@ -15,6 +15,7 @@ from hourhand.stores.relational.membership import Enrolment, Settings
 from hourhand.stores.relational.rows import JobRecord, decode_spec, job_values, lane_for
 from hourhand.stores.relational.tx import Tx
 
+MAX_TOGETHER = 200  # jobs of separate requests that share a transaction
 _MANUAL = TRIGGER_CODES[Trigger.MANUAL]
 
 

@@ -48,10 +48,11 @@ class Hints:
 class RelationalStore:
     """Every verb that is not hot; see `ports.store` for the contract of each."""
 
-    def __init__(self, engine: Engine, settings: Settings, hints: Hints) -> None:
+    def __init__(self, engine: Engine, settings: Settings, hints: Hints, finished: reading.Finished) -> None:
         self._engine = engine
         self._settings = settings
         self._hints = hints
+        self._finished = finished
 
     # --- itself
     def subscribe(self, wake: Callable[[port.Hint], None]) -> None:
@@ -168,7 +169,7 @@ class RelationalStore:
         return await self._engine.read(lambda tx: reading.get_run(tx, tenant, key))
 
     async def list_runs(self, tenant: str, query: port.RunQuery) -> port.RunPage:
-        return await self._engine.read(lambda tx: reading.list_runs(tx, tenant, query))
+        return await self._engine.read(lambda tx: reading.list_runs(tx, tenant, query, self._finished))
 
     # --- dead letters
     async def dead_letters(self, tenant: str, query: port.DeadQuery) -> port.DeadPage:

@@ -1,28 +1,20 @@
-"""Loads the named statements of `sql/*.sql`; a name stands in a `-- name: purpose` line above each.
+"""The statements of this store. Static text, but for one thing: an insert of many rows in one step.
 
-Statements are static text. The one thing made from them is an insert of many rows in one step: its
-single VALUES tuple repeated, so that the interpreter lock is let go once per batch and not once per row.
+Its single VALUES tuple is repeated, so that the interpreter lock is let go once per batch and not once per row.
 """
 
 import re
 from functools import cache
-from importlib import resources
 
-_NAME = re.compile(r"^-- ([a-z_]+): .+$", re.MULTILINE)
+from hourhand.stores.relational.statements import named_statements, numbered_steps
+
 _VALUES = re.compile(r"VALUES \((\?(?:, \?)*)\)")
 
 
 @cache
 def statements() -> dict[str, str]:
     """Every named statement of this store."""
-    found: dict[str, str] = {}
-    for file in sorted(resources.files(__package__).joinpath("sql").iterdir(), key=lambda f: f.name):
-        parts = _NAME.split(file.read_text(encoding="utf-8"))
-        for name, text in zip(parts[1::2], parts[2::2], strict=True):
-            if name in found:
-                raise ValueError(f"two statements are named {name}")
-            found[name] = text.strip().removesuffix(";")
-    return found
+    return named_statements(__package__)
 
 
 @cache
@@ -39,5 +31,4 @@ def repeated(name: str, rows: int) -> str:
 @cache
 def migrations() -> list[str]:
     """The numbered steps of the schema, in order."""
-    files = resources.files(__package__).joinpath("migrations").iterdir()
-    return [file.read_text(encoding="utf-8") for file in sorted(files, key=lambda f: f.name)]
+    return [text for _, text in numbered_steps(__package__)]

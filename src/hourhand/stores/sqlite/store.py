@@ -15,6 +15,7 @@ from hourhand.stores.relational.membership import Settings
 from hourhand.stores.relational.store import Engine, Hints, RelationalStore
 from hourhand.stores.sqlite import claims, file, planning, settling
 from hourhand.stores.sqlite.engine import InlineEngine, ThreadedEngine
+from hourhand.stores.sqlite.finished import finished_runs
 
 
 class SqliteStore(RelationalStore):
@@ -28,7 +29,7 @@ class SqliteStore(RelationalStore):
         hints: Hints,
         lock: IO[str] | None = None,
     ) -> None:
-        super().__init__(engine, settings, hints)
+        super().__init__(engine, settings, hints, finished_runs)
         self._clock = clock
         self._lock = lock
 

@@ -1,0 +1,292 @@
+"""The claim: take runs for a worker, and decide about those that cannot be taken.
+
+One statement per class takes the ordinary runs: it locks candidates lane by lane, skipping what another
+worker looks at, moves those with a free slot from `planned` to `running`, and answers them together with
+the exceptions. Those come to Python: late ones (misfire), due ones whose job is full (overlap), jobs with
+several slots, runs of deleted jobs.
+"""
+
+from collections.abc import Iterable, Sequence
+from itertools import groupby
+from typing import Any, NamedTuple
+
+from hourhand.core.identity import CLASSES, class_of_lane
+from hourhand.core.lanes import floors
+from hourhand.core.overlap import free_slots
+from hourhand.core.plan import Lateness
+from hourhand.core.run import ClaimedRun
+from hourhand.ports.store import Claim, ClaimRequest, Cursor
+from hourhand.stores.relational.judging import end_deleted, judge_full_job, judge_late_runs
+from hourhand.stores.relational.nodes import require_lease
+from hourhand.stores.relational.rows import UnstartedRow, decode_spec
+from hourhand.stores.relational.tx import Tx
+
+_LEAST_PER_LANE = 8
+_LEAST_AHEAD = 32  # so that a worker with little room does not walk past stuck runs one by one
+_TAKEN, _FULL, _SEVERAL, _DELETED, _ONLY_WHEN_DUE, _LATE, _LOST = 0, 1, 2, 3, 4, 6, 7
+_WAITING, _READY = 0, 1  # kinds of lanes
+
+
+class _Found(NamedTuple):
+    """A row of `take_planned`."""
+
+    job_id: int
+    slot: int
+    scheduled_at: int
+    due_at: int
+    fence: int
+    tries: int
+    trigger: int
+    deadline_at: int | None
+    version: int | None
+    tenant: str | None
+    spec: str | None
+    fate: int
+    lane: int
+
+    @property
+    def unstarted(self) -> UnstartedRow:
+        """As the judges want it."""
+        return UnstartedRow(self.scheduled_at, self.lane, self.due_at, self.trigger, self.fence, self.tries)
+
+
+class _Lanes(NamedTuple):
+    """The lanes of one class in which runs wait within the lead."""
+
+    waiting: list[int]
+    ready: list[int]
+
+
+async def claim(tx: Tx, request: ClaimRequest) -> Claim:
+    """Take up to `room` runs for a node with a live lease."""
+    await require_lease(tx, request.node_id)
+    claiming = _Claiming(tx, request)
+    lanes = await tx.all("lanes", (list(request.pools),))
+    await claiming.take(lanes)
+    progressed = bool(claiming.runs) or claiming.decided > 0 or bool(claiming.cursors)
+    return Claim(
+        runs=claiming.runs,
+        now_at=tx.now_at,
+        next_at=None if progressed else await _next_at(tx, lanes, request.lead_us),
+        progressed=progressed,
+        cursors=claiming.cursors,
+    )
+
+
+class _Claiming:
+    """One claim under way: what it has taken and decided so far."""
+
+    def __init__(self, tx: Tx, request: ClaimRequest) -> None:
+        self._tx = tx
+        self._request = request
+        self._until = tx.now_at + request.lead_us
+        self.runs: list[ClaimedRun] = []
+        self.cursors: dict[int, Cursor] = {}
+        self.decided = 0
+
+    async def take(self, lanes: Sequence[tuple[int, int, int]]) -> None:
+        """Go through the classes: each gets what higher ones leave, but never less than it is owed.
+
+        What lower classes are owed and do not use goes to the higher ones after all.
+        """
+        by_class = [_Lanes([], []) for _ in range(CLASSES)]
+        for kind, lane, due_at in lanes:
+            if due_at <= self._until:
+                by_class[class_of_lane(lane)][kind].append(lane)
+        present = [number for number, of_class in enumerate(by_class) if of_class.waiting or of_class.ready]
+        owed = floors(self._request.room, self._request.taken_before)
+        more = []
+        for number in present:
+            kept_back = sum(owed.get(lower, 0) for lower in present if lower > number)
+            wanted = self._request.room - len(self.runs) - kept_back
+            if number != present[0]:
+                wanted = max(wanted, min(owed.get(number, 0), self._request.room - len(self.runs)))
+            if wanted > 0 and await self._take_class(by_class[number], wanted) >= wanted and kept_back:
+                more.append(number)
+        for number in more:
+            if (room := self._request.room - len(self.runs)) > 0:
+                await self._take_class(by_class[number], room)
+
+    async def _take_class(self, lanes: _Lanes, wanted: int) -> int:
+        """Take runs of one class; answers how many."""
+        before = len(self.runs)
+        if lanes.ready:
+            await self._take_ready(lanes.ready, wanted)
+        left = wanted - (len(self.runs) - before)
+        if lanes.waiting and left > 0:
+            count = len(lanes.waiting)
+            limit = left if count == 1 else min(left, max(_LEAST_PER_LANE, -(-2 * left // count)))
+            exhausted = await self._take_waiting(lanes.waiting, left, limit)
+            left = wanted - (len(self.runs) - before)
+            if left > 0 and limit < wanted and not exhausted:
+                await self._take_waiting(lanes.waiting, left, left)
+        return len(self.runs) - before
+
+    async def _take_ready(self, lanes: Sequence[int], wanted: int) -> None:
+        rows = await self._tx.all(
+            "take_ready",
+            {
+                "lanes": list(lanes),
+                "until": self._until,
+                "most": wanted,
+                "wanted": wanted,
+                "now": self._tx.now_at,
+                "node_id": self._request.node_id,
+            },
+        )
+        for row in rows:
+            if row[11] == _TAKEN:
+                self.runs.append(_claimed(row))
+            else:
+                await end_deleted(self._tx, row[0], row[2])
+                self.decided += 1
+
+    async def _take_waiting(self, lanes: Sequence[int], wanted: int, limit: int) -> bool:
+        """Take planned runs, some of each lane; answers whether there were no more to look at."""
+        pages = [page for lane in lanes for page in self._pages(lane, limit)]
+        columns = [list(column) for column in zip(*pages, strict=True)]
+        names = ("lanes", "due_ats", "scheduled_ats", "job_ids", "uptos", "limits")
+        rows = await self._tx.all(
+            "take_planned",
+            {
+                **dict(zip(names, columns, strict=True)),
+                "now": self._tx.now_at,
+                "wanted": wanted,
+                "node_id": self._request.node_id,
+            },
+        )
+        exceptions: list[_Found] = []
+        seen: dict[int, int] = {}
+        for row in rows:
+            seen[row[12]] = seen.get(row[12], 0) + 1
+            if row[11] == _TAKEN:
+                self.runs.append(_claimed(row))
+            else:
+                exceptions.append(_Found(*row))
+        if exceptions:
+            await self._decide(exceptions)
+            self._walk_on(exceptions, seen, limit)
+        return all(seen.get(lane, 0) < limit for lane in lanes)
+
+    def _pages(self, lane: int, limit: int) -> list[tuple[int, int, int, int, int, int]]:
+        """What to look at of a lane: all within the lead, or, walking ahead, what is due and what lies beyond."""
+        cursor = self._request.cursors.get(lane)
+        if cursor is None:
+            return [(lane, 0, 0, 0, self._until, limit)]
+        now_at = self._tx.now_at
+        beyond = (cursor.due_at, cursor.scheduled_at, cursor.job_id)
+        return [
+            (lane, 0, 0, 0, now_at, limit),
+            (lane, *max(beyond, (now_at + 1, 0, 0)), self._until, max(limit, _LEAST_AHEAD)),
+        ]
+
+    def _walk_on(self, exceptions: Iterable[_Found], seen: dict[int, int], limit: int) -> None:
+        """Where to walk on in lanes whose page was full, with runs ahead that cannot be taken yet."""
+        last: dict[int, tuple[int, int, int]] = {}
+        for found in exceptions:
+            stuck = found.fate in (_FULL, _ONLY_WHEN_DUE, _LOST) and found.due_at > self._tx.now_at
+            if stuck and seen[found.lane] >= limit:
+                place = (found.due_at, found.scheduled_at, found.job_id)
+                last[found.lane] = max(place, last.get(found.lane, place))
+        self.cursors |= {lane: Cursor(*place) for lane, place in last.items()}
+
+    async def _decide(self, exceptions: Sequence[_Found]) -> None:
+        now_at = self._tx.now_at
+        by_fate: dict[int, list[_Found]] = {}
+        for found in exceptions:
+            by_fate.setdefault(found.fate, []).append(found)
+        for found in by_fate.get(_DELETED, ()):
+            await end_deleted(self._tx, found.job_id, found.scheduled_at)
+            self.decided += 1
+        in_time = await self._judge_late(by_fate.get(_LATE, ()))
+        full = [found for fate in (_FULL, _LOST) for found in by_fate.get(fate, ()) if found.due_at <= now_at]
+        several = [*by_fate.get(_SEVERAL, ()), *in_time]
+        if several or full:
+            await self._give_slots(several, full)
+
+    async def _judge_late(self, late: Sequence[_Found]) -> list[_Found]:
+        """The misfire policy for runs that nobody claimed within their grace; answers those that run."""
+        verdicts = await judge_late_runs(self._tx, [(found.job_id, found.unstarted) for found in late])
+        run = []
+        for found in late:
+            if verdicts.get((found.job_id, found.scheduled_at)) is Lateness.RUN:
+                run.append(found)
+            else:
+                self.decided += 1
+        return run
+
+    async def _give_slots(self, several: Sequence[_Found], full: Sequence[_Found]) -> None:
+        """Slots for what one statement could not decide, the job's slots held; what is due and finds none is judged."""
+        ids = sorted({found.job_id for found in (*several, *full)})
+        await self._tx.all("hold_slots", (ids,))
+        known = {row[0]: (row[1], row[2]) for row in await self._tx.all("slots_taken", (ids,))}
+        given: list[tuple[_Found, int]] = []
+        without: list[_Found] = []
+        candidates = sorted((*several, *full), key=lambda found: (found.job_id, found.scheduled_at))
+        room = self._request.room - len(self.runs)
+        for job_id, group in groupby(candidates, key=lambda found: found.job_id):
+            if job_id not in known:
+                continue  # deleted meanwhile
+            limit, used = known[job_id]
+            wanted = list(group)
+            slots = free_slots(limit, used, [found.scheduled_at for found in wanted])
+            for index, found in enumerate(wanted):
+                if index < len(slots):
+                    if len(given) < room:
+                        given.append((found, slots[index]))
+                elif found.due_at <= self._tx.now_at:
+                    without.append(found)
+        await self._take_given(given)
+        for found in without:
+            await self._judge_full(found)
+
+    async def _take_given(self, given: Sequence[tuple[_Found, int]]) -> None:
+        if not given:
+            return
+        rows = await self._tx.all(
+            "take_given",
+            {
+                "job_ids": [found.job_id for found, _ in given],
+                "scheduled_ats": [found.scheduled_at for found, _ in given],
+                "slots": [slot for _, slot in given],
+                "now": self._tx.now_at,
+                "node_id": self._request.node_id,
+            },
+        )
+        self.runs += [_claimed(row) for row in rows]
+
+    async def _judge_full(self, found: _Found) -> None:
+        """The overlap policy for a due run that found its job full."""
+        taken = await self._tx.all("take_planned_row", (found.scheduled_at, found.job_id))
+        if taken:
+            row = UnstartedRow(*taken[0])
+            await judge_full_job(self._tx, found.job_id, row, found.version or 0, found.spec or "")
+            self.decided += 1
+
+
+async def _next_at(tx: Tx, lanes: Sequence[tuple[int, int, int]], lead_us: int) -> int | None:
+    """When it pays to ask again: `lead` before the next due time, or at it for what must wait till then."""
+    until = tx.now_at + lead_us
+    moments = [due_at - lead_us if due_at > until else max(due_at, tx.now_at) for _, _, due_at in lanes]
+    near = [(kind, lane) for kind, lane, due_at in lanes if due_at <= until]
+    if near:
+        asked = {"kinds": [kind for kind, _ in near], "lanes": [lane for _, lane in near], "after": until}
+        moments += [row[0] - lead_us for row in await tx.all("later_moments", asked)]
+    return min(moments, default=None)
+
+
+def _claimed(row: Sequence[Any]) -> ClaimedRun:
+    job_id, slot, scheduled_at, due_at, fence, tries, trigger, deadline_at, version, tenant, spec = row[:11]
+    return ClaimedRun(
+        job_id,
+        slot,
+        scheduled_at,
+        due_at,
+        fence,
+        tries,
+        trigger,
+        deadline_at,
+        version,
+        tenant,
+        decode_spec(spec),
+    )

@@ -1,0 +1,84 @@
+"""The partitions of history: one a day, made ahead of their time and dropped as a whole.
+
+Neither stands in anybody's way: a new table is filled by nobody before it is attached, and an old one is
+detached concurrently, then dropped when nothing refers to it any more.
+"""
+
+import re
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from hourhand.core.instant import DAY_US
+
+_AHEAD = 3  # days
+_BEHIND = 1
+_NAME = re.compile(r"history_(\d{8})")
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_LOCK = 0x68_69_73_74
+
+
+async def make_ahead(connection: Any, now_at: int) -> None:
+    """Make the partitions around the present that are missing."""
+    today = now_at // DAY_US
+    wanted = [day for day in range(today - _BEHIND, today + _AHEAD + 1) if day > 0]
+    there = {day for day, _, _ in await _partitions(connection)}
+    for day in wanted:
+        if day not in there:
+            await _make(connection, day)
+
+
+async def drop_old(connection: Any, before_at: int, *, in_transactions: bool) -> int:
+    """Drop the partitions whose runs have all finished before an instant; answers how many.
+
+    A run that ends more than a day from its time is kept elsewhere, so a day's rows end a day after it.
+    """
+    dropped = 0
+    for day, name, state in await _partitions(connection):
+        if (day + 2) * DAY_US >= before_at:
+            continue
+        if state == "attached":
+            how = "" if in_transactions else " CONCURRENTLY"
+            await connection.execute(f"ALTER TABLE history DETACH PARTITION {name}{how}")
+        elif state == "detaching":  # somebody was interrupted in the middle of it
+            await connection.execute(f"ALTER TABLE history DETACH PARTITION {name} FINALIZE")
+        await connection.execute(f"DROP TABLE IF EXISTS {name}")
+        dropped += 1
+    return dropped
+
+
+def name_of(day: int) -> str:
+    """The table of a day."""
+    return f"history_{_EPOCH + timedelta(days=day):%Y%m%d}"
+
+
+async def _partitions(connection: Any) -> list[tuple[int, str, str]]:
+    """Every day with a table, its name, and whether it is attached, detaching or detached; oldest first."""
+    rows = await connection.fetch(
+        "SELECT c.relname, i.inhrelid IS NOT NULL, coalesce(i.inhdetachpending, false) FROM pg_class AS c"
+        " LEFT JOIN pg_inherits AS i ON i.inhrelid = c.oid"
+        " WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind = 'r' AND c.relname LIKE 'history\\_%'"
+        " ORDER BY c.relname"
+    )
+    found = []
+    for name, inherits, detaching in rows:
+        match = _NAME.fullmatch(name)
+        if match is not None:
+            day = (datetime.strptime(match[1], "%Y%m%d").replace(tzinfo=UTC) - _EPOCH).days
+            state = "detached" if not inherits else "detaching" if detaching else "attached"
+            found.append((day, name, state))
+    return found
+
+
+async def _make(connection: Any, day: int) -> None:
+    name = name_of(day)
+    async with connection.transaction():
+        await connection.execute(f"SELECT pg_advisory_xact_lock({_LOCK})")
+        if await connection.fetchval("SELECT to_regclass($1)", name) is not None:
+            return  # somebody else was faster
+        await connection.execute(
+            f"CREATE TABLE {name} (LIKE history);"
+            f"CREATE UNIQUE INDEX {name}_run ON {name} (job_id, scheduled_at, attempt);"
+            f"CREATE INDEX {name}_finished ON {name} USING brin (finished_at) WITH (pages_per_range = 32);"
+            f"ALTER TABLE {name} ADD CONSTRAINT {name}_day CHECK (bucket = {day});"
+            f"ALTER TABLE history ATTACH PARTITION {name} FOR VALUES FROM ({day}) TO ({day + 1})"
+        )

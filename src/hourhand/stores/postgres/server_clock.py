@@ -1,0 +1,52 @@
+"""The server's time between two round trips: this machine's monotonic clock, and how far the server's is from it.
+
+It is never ahead of the server: what an answer says was already so when it arrived, and of several answers
+the one that travelled least counts. So a wrong or jumping wall clock of a node does no harm, and nothing
+that goes by this clock starts before its time.
+"""
+
+import time
+from collections.abc import Callable
+
+_WINDOW_US = 30_000_000  # of the last one to two windows the best answer counts; clocks drift apart slowly
+_JUMP_US = 1_000_000  # a server's clock that went back this far was set anew; less is made up for by waiting
+
+
+class ServerClock:
+    """Implements `clock.Clock`."""
+
+    def __init__(
+        self,
+        monotonic_us: Callable[[], int] = lambda: time.monotonic_ns() // 1000,
+        wall_us: Callable[[], int] = lambda: time.time_ns() // 1000,
+    ) -> None:
+        self._monotonic_us = monotonic_us
+        began_us = monotonic_us()
+        self._offset_us = wall_us() - began_us  # until the first answer
+        self._asked = False
+        self._best_us: int | None = None  # of this window
+        self._window_end_us = began_us + _WINDOW_US
+        self._last_at = 0
+
+    def now(self) -> int:
+        """The server's time, hardly late and never early; steps back only when the server's clock did."""
+        now_at = self._monotonic_us() + self._offset_us
+        if now_at < self._last_at < now_at + _JUMP_US:
+            return self._last_at
+        self._last_at = now_at
+        return now_at
+
+    def seen(self, server_at: int) -> None:
+        """An answer with the server's time has just arrived."""
+        monotonic_us = self._monotonic_us()
+        offset_us = server_at - monotonic_us
+        if self._best_us is None or offset_us > self._best_us:
+            self._best_us = offset_us
+        if not self._asked or offset_us > self._offset_us:
+            self._asked = True
+            self._offset_us = offset_us
+        elif (
+            monotonic_us >= self._window_end_us
+        ):  # less all the time: not slow answers, the clocks moved apart
+            self._offset_us, self._best_us = self._best_us, None
+            self._window_end_us = monotonic_us + _WINDOW_US

@@ -1,0 +1,172 @@
+-- lease_of: until when a node's lease runs
+SELECT lease_until FROM nodes WHERE id = $1;
+
+-- waiting_lanes: lanes of a pool in which runs wait, with the first due time of each
+WITH RECURSIVE front (lane, due_at) AS (
+    (SELECT lane, due_at FROM planned WHERE lane >= :first::integer AND lane < :last::integer
+    ORDER BY lane, due_at LIMIT 1)
+    UNION ALL
+    SELECT p.lane, p.due_at FROM front CROSS JOIN LATERAL (
+        SELECT lane, due_at FROM planned WHERE planned.lane > front.lane AND planned.lane < :last::integer
+        ORDER BY lane, due_at LIMIT 1) AS p)
+SELECT lane, due_at FROM front;
+
+-- lanes: lanes of some pools in which runs wait (0) or are ready (1), with the first due time of each
+WITH RECURSIVE pool AS (SELECT p.id * 128 AS first, p.id * 128 + 128 AS last FROM pools AS p WHERE p.name = ANY ($1::text[])),
+front (kind, lane, due_at, last) AS (
+    SELECT kinds.kind, found.lane, found.due_at, pool.last
+    FROM pool CROSS JOIN (VALUES (0), (1)) AS kinds (kind) CROSS JOIN LATERAL (
+        (SELECT lane, due_at FROM planned WHERE kinds.kind = 0 AND lane >= pool.first AND lane < pool.last
+        ORDER BY lane, due_at LIMIT 1)
+        UNION ALL
+        (SELECT lane, due_at FROM running WHERE kinds.kind = 1 AND phase IN (0, 3) AND lane >= pool.first
+            AND lane < pool.last ORDER BY lane, due_at LIMIT 1)) AS found
+    UNION ALL
+    SELECT front.kind, found.lane, found.due_at, front.last
+    FROM front CROSS JOIN LATERAL (
+        (SELECT lane, due_at FROM planned WHERE front.kind = 0 AND planned.lane > front.lane
+            AND planned.lane < front.last ORDER BY lane, due_at LIMIT 1)
+        UNION ALL
+        (SELECT lane, due_at FROM running WHERE front.kind = 1 AND phase IN (0, 3) AND running.lane > front.lane
+            AND running.lane < front.last ORDER BY lane, due_at LIMIT 1)) AS found)
+SELECT kind, lane, due_at FROM front;
+
+-- later_moments: the first run of each lane that is due after an instant
+SELECT found.due_at FROM unnest(:kinds::integer[], :lanes::integer[]) AS asked (kind, lane)
+CROSS JOIN LATERAL (
+    (SELECT due_at FROM planned WHERE asked.kind = 0 AND planned.lane = asked.lane AND due_at > :after::bigint
+    ORDER BY due_at LIMIT 1)
+    UNION ALL
+    (SELECT due_at FROM running WHERE asked.kind = 1 AND phase IN (0, 3) AND running.lane = asked.lane
+        AND due_at > :after::bigint ORDER BY due_at LIMIT 1)) AS found;
+
+-- take_planned: take runs with a free slot, lane by lane in turn; answers them and those that need a decision.
+-- fate 0 taken, 1 job full, 2 several slots, 3 deleted, 4 only when due, 6 late, 7 lost its slot meanwhile
+WITH looked AS MATERIALIZED (
+    SELECT p.* FROM unnest(:lanes::integer[], :due_ats::bigint[], :scheduled_ats::bigint[], :job_ids::bigint[],
+        :uptos::bigint[], :limits::bigint[]) AS page (lane, due_at, scheduled_at, job_id, upto, most)
+    CROSS JOIN LATERAL (
+        SELECT job_id, scheduled_at, lane, due_at, trigger, fence, tries, planned.ctid AS place FROM planned
+        WHERE planned.lane = page.lane AND planned.due_at <= page.upto
+            AND (planned.due_at, planned.scheduled_at, planned.job_id) > (page.due_at, page.scheduled_at, page.job_id)
+        ORDER BY planned.due_at, planned.scheduled_at, planned.job_id LIMIT page.most
+        FOR UPDATE SKIP LOCKED) AS p),
+judged AS MATERIALIZED (
+    SELECT l.*, j.version, j.tenant, j.spec, greatest(l.due_at, :now::bigint) + j.timeout_us AS deadline_at,
+        CASE WHEN j.concurrency IS NULL THEN l.scheduled_at ELSE 0 END AS slot,
+        CASE WHEN j.id IS NULL THEN 3
+            WHEN l.trigger = 0 AND l.due_at + j.grace_us < :now::bigint THEN 6
+            WHEN j.at_most_once = 1 AND l.due_at > :now::bigint THEN 4
+            WHEN j.concurrency IS NULL THEN 0
+            WHEN j.concurrency > 1 THEN 2
+            WHEN EXISTS (SELECT 1 FROM running AS r WHERE r.job_id = l.job_id) THEN 1
+            ELSE 0 END AS fate
+    FROM looked AS l LEFT JOIN jobs AS j ON j.id = l.job_id),
+chosen AS MATERIALIZED (
+    SELECT c.*, row_number() OVER (PARTITION BY c.lane ORDER BY c.due_at, c.scheduled_at, c.job_id) AS turn
+    FROM judged AS c WHERE fate = 0 ORDER BY turn, due_at LIMIT :wanted::bigint),
+taken AS (
+    INSERT INTO running (job_id, slot, scheduled_at, lane, due_at, trigger, fence, tries, phase, node_id, deadline_at,
+        claimed_at, version)
+    SELECT job_id, slot, scheduled_at, lane, due_at, trigger, fence + 1, tries, 1, :node_id::bigint, deadline_at,
+        :now::bigint, version
+    FROM chosen ORDER BY job_id, slot, scheduled_at
+    ON CONFLICT DO NOTHING RETURNING job_id, scheduled_at),
+won AS MATERIALIZED (
+    SELECT chosen.* FROM chosen JOIN taken ON taken.job_id = chosen.job_id AND taken.scheduled_at = chosen.scheduled_at),
+gone AS (DELETE FROM planned WHERE ctid = ANY (ARRAY(SELECT place FROM won)))
+SELECT job_id, slot, scheduled_at, due_at, fence + 1, tries, trigger, deadline_at, version, tenant, spec, 0 AS fate,
+    lane FROM won
+UNION ALL
+SELECT job_id, slot, scheduled_at, due_at, fence, tries, trigger, deadline_at, version, tenant, spec, fate, lane
+FROM judged WHERE fate > 0
+UNION ALL
+SELECT job_id, slot, scheduled_at, due_at, fence, tries, trigger, deadline_at, version, tenant, spec, 7, lane
+FROM chosen WHERE NOT EXISTS (
+    SELECT 1 FROM taken WHERE taken.job_id = chosen.job_id AND taken.scheduled_at = chosen.scheduled_at);
+
+-- take_given: take planned runs that were decided to go, each into its slot
+WITH given AS (
+    SELECT g.job_id, g.scheduled_at, g.slot, p.lane, p.due_at, p.trigger, p.fence, p.tries, j.version, j.tenant, j.spec,
+        greatest(p.due_at, :now::bigint) + j.timeout_us AS deadline_at
+    FROM unnest(:job_ids::bigint[], :scheduled_ats::bigint[], :slots::bigint[]) AS g (job_id, scheduled_at, slot)
+    JOIN planned AS p ON p.scheduled_at = g.scheduled_at AND p.job_id = g.job_id
+    JOIN jobs AS j ON j.id = g.job_id),
+taken AS (
+    INSERT INTO running (job_id, slot, scheduled_at, lane, due_at, trigger, fence, tries, phase, node_id, deadline_at,
+        claimed_at, version)
+    SELECT job_id, slot, scheduled_at, lane, due_at, trigger, fence + 1, tries, 1, :node_id::bigint, deadline_at,
+        :now::bigint, version
+    FROM given ORDER BY job_id, slot, scheduled_at
+    ON CONFLICT DO NOTHING RETURNING job_id, scheduled_at),
+gone AS (
+    DELETE FROM planned USING taken
+    WHERE planned.scheduled_at = taken.scheduled_at AND planned.job_id = taken.job_id)
+SELECT g.job_id, g.slot, g.scheduled_at, g.due_at, g.fence + 1, g.tries, g.trigger, g.deadline_at, g.version, g.tenant,
+    g.spec
+FROM given AS g JOIN taken AS t ON t.job_id = g.job_id AND t.scheduled_at = g.scheduled_at;
+
+-- take_ready: ready and retrying runs go on under the next fence; fate 0 taken, 3 deleted
+WITH looked AS MATERIALIZED (
+    SELECT r.* FROM unnest(:lanes::integer[]) AS page (lane) CROSS JOIN LATERAL (
+        SELECT job_id, slot, lane, due_at, scheduled_at FROM running
+        WHERE phase IN (0, 3) AND running.lane = page.lane AND running.due_at <= :until::bigint
+        ORDER BY running.due_at LIMIT :most::bigint FOR UPDATE SKIP LOCKED) AS r),
+judged AS MATERIALIZED (
+    SELECT l.*, j.id AS known, j.version, j.tenant, j.spec,
+        greatest(l.due_at, :now::bigint) + j.timeout_us AS deadline_at
+    FROM looked AS l LEFT JOIN jobs AS j ON j.id = l.job_id
+    WHERE j.id IS NULL OR NOT (j.at_most_once = 1 AND l.due_at > :now::bigint)
+    ORDER BY l.due_at LIMIT :wanted::bigint),
+taken AS (
+    UPDATE running SET phase = 1, node_id = :node_id::bigint, fence = running.fence + 1, claimed_at = :now::bigint,
+        version = c.version, deadline_at = c.deadline_at
+    FROM judged AS c WHERE c.known IS NOT NULL AND running.job_id = c.job_id AND running.slot = c.slot
+    RETURNING running.job_id, running.slot, running.scheduled_at, running.due_at, running.fence, running.tries,
+        running.trigger, running.deadline_at, running.version, c.tenant, c.spec)
+SELECT taken.*, 0 AS fate FROM taken
+UNION ALL
+SELECT job_id, slot, scheduled_at, due_at, 0, 0::smallint, 0::smallint, 0, 0, '', '', 3 FROM judged WHERE known IS NULL;
+
+-- hold_slots: hold what some jobs run, so that nobody frees a slot meanwhile
+SELECT job_id, slot FROM running WHERE job_id = ANY ($1::bigint[]) ORDER BY job_id, slot FOR NO KEY UPDATE;
+
+-- slots_taken: the slots of some jobs that are taken, with the limit of each job
+SELECT j.id, j.concurrency, array_remove(array_agg(r.slot), NULL)
+FROM jobs AS j LEFT JOIN running AS r ON r.job_id = j.id WHERE j.id = ANY ($1::bigint[]) GROUP BY j.id;
+
+-- slots_of: the slots of a job that are taken
+SELECT slot FROM running WHERE job_id = $1;
+
+-- waiting_scheduled: scheduled runs of a job that wait for a slot
+SELECT scheduled_at FROM blocked WHERE job_id = $1 AND rank = 0 ORDER BY scheduled_at;
+
+-- add_blocked: a run waits for a slot
+INSERT INTO blocked (job_id, rank, scheduled_at, lane, due_at, trigger, fence, tries)
+SELECT * FROM unnest($1::bigint[], $2::smallint[], $3::bigint[], $4::integer[], $5::bigint[], $6::smallint[],
+    $7::integer[], $8::smallint[]);
+
+-- take_blocked: a waiting run leaves the queue
+DELETE FROM blocked WHERE job_id = $1 AND scheduled_at = $2
+RETURNING scheduled_at, lane, due_at, trigger, fence, tries;
+
+-- take_planned_row: a planned run leaves the plan
+DELETE FROM planned WHERE scheduled_at = $1 AND job_id = $2
+RETURNING scheduled_at, lane, due_at, trigger, fence, tries;
+
+-- take_planned_rows: planned runs leave the plan; says which were there
+DELETE FROM planned USING jsonb_array_elements($1::text::jsonb) AS given
+WHERE planned.scheduled_at = (given.value ->> 0)::bigint AND planned.job_id = (given.value ->> 1)::bigint
+RETURNING planned.job_id, planned.scheduled_at;
+
+-- take_idle_row: a ready or retrying run leaves its slot
+DELETE FROM running WHERE job_id = $1 AND scheduled_at = $2 AND phase IN (0, 2, 3)
+RETURNING scheduled_at, lane, due_at, trigger, fence, tries;
+
+-- to_background: late runs go on in the background class
+UPDATE planned SET lane = lane / 128 * 128 + 96 + lane % 32, trigger = 3
+FROM jsonb_array_elements($1::text::jsonb) AS given
+WHERE planned.scheduled_at = (given.value ->> 0)::bigint AND planned.job_id = (given.value ->> 1)::bigint;
+
+-- ask_cancel: ask the workers to cancel what a job runs
+UPDATE running SET cancel = 1 WHERE job_id = $1 AND phase = 1;

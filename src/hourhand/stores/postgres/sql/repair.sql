@@ -1,0 +1,95 @@
+-- now: the server's time
+SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint;
+
+-- renew_node: prolong a lease that still runs
+UPDATE nodes SET lease_until = :lease_until WHERE id = :id AND lease_until > :now;
+
+-- add_node: a node begins
+INSERT INTO nodes (id, kind, name, started_at, lease_until)
+SELECT * FROM unnest($1::bigint[], $2::text[], $3::text[], $4::bigint[], $5::bigint[]);
+
+-- end_node: a node is gone
+UPDATE nodes SET lease_until = least(lease_until, :now) WHERE id = :id;
+
+-- node_exists: whether a node was ever known
+SELECT 1 FROM nodes WHERE id = $1;
+
+-- add_segment: segments that can be held
+INSERT INTO segments (segment) SELECT generate_series(0, $1::integer - 1) ON CONFLICT DO NOTHING;
+
+-- live_of_kind: nodes of a kind with a live lease, in the order in which they share
+SELECT id FROM nodes WHERE kind = $1 AND lease_until > $2 ORDER BY id;
+
+-- segments_of: what a node holds, with the fences
+SELECT segment, fence FROM segments WHERE node_id = $1;
+
+-- give_segments: a node gives back its last segments
+UPDATE segments SET node_id = NULL WHERE node_id = :node_id AND segment >= :from;
+
+-- take_segments: a node takes segments that no live node holds
+UPDATE segments SET node_id = :node_id, fence = fence + 1 WHERE segment = ANY (ARRAY(
+    SELECT s.segment FROM segments AS s LEFT JOIN nodes AS n ON n.id = s.node_id
+    WHERE n.lease_until IS NULL OR n.lease_until <= :now ORDER BY s.segment LIMIT :limit FOR UPDATE OF s SKIP LOCKED))
+RETURNING segment, fence;
+
+-- nodes: every node
+SELECT id, kind, name, started_at, lease_until FROM nodes ORDER BY started_at;
+
+-- lost_nodes: nodes without a live lease
+SELECT id FROM nodes WHERE lease_until <= $1;
+
+-- live_nodes: nodes with a live lease
+SELECT id FROM nodes WHERE lease_until > $1;
+
+-- drop_idle_node: forget a node that was lost long ago and holds nothing
+DELETE FROM nodes WHERE id = :id AND lease_until < :lost_before
+    AND NOT EXISTS (SELECT 1 FROM running WHERE node_id = :id AND phase IN (1, 2));
+
+-- held_by: what a node holds
+SELECT job_id, slot, scheduled_at, fence, cancel FROM running WHERE node_id = $1 AND phase IN (1, 2);
+
+-- cancel_of: what of a node's runs somebody wants cancelled
+SELECT job_id, slot, scheduled_at, fence, cancel FROM running WHERE node_id = $1 AND cancel = 1;
+
+-- strays_of: runs of a lost node
+SELECT r.job_id, r.slot, r.scheduled_at, r.due_at, r.fence, r.tries, r.version, coalesce(n.name, ''), 1, r.cancel, j.spec
+FROM running AS r LEFT JOIN nodes AS n ON n.id = r.node_id LEFT JOIN jobs AS j ON j.id = r.job_id
+WHERE r.node_id = $1 AND r.phase IN (1, 2) LIMIT $2;
+
+-- overdue_of: runs of a live node that are long past their deadline
+SELECT r.job_id, r.slot, r.scheduled_at, r.due_at, r.fence, r.tries, r.version, coalesce(n.name, ''), 0, r.cancel, j.spec
+FROM running AS r LEFT JOIN nodes AS n ON n.id = r.node_id LEFT JOIN jobs AS j ON j.id = r.job_id
+WHERE r.node_id = $1 AND r.phase IN (1, 2) AND r.deadline_at < $2 ORDER BY r.deadline_at LIMIT $3;
+
+-- overdue_reports: accepted runs whose report did not come in time
+SELECT r.job_id, r.slot, r.scheduled_at, r.due_at, r.fence, r.tries, r.version, '', 0, r.cancel, j.spec
+FROM running AS r LEFT JOIN jobs AS j ON j.id = r.job_id
+WHERE r.node_id IS NULL AND r.phase IN (1, 2) AND r.deadline_at < $1 ORDER BY r.deadline_at LIMIT $2;
+
+-- late_in_lane: scheduled runs of a lane past their grace, after a cursor
+SELECT p.job_id, p.scheduled_at, p.lane, p.due_at, p.trigger, p.fence, p.tries, p.due_at + j.grace_us < :now::bigint
+FROM (SELECT * FROM planned
+    WHERE planned.lane = :lane AND planned.due_at < :now::bigint AND planned.trigger = 0
+        AND (planned.due_at, planned.scheduled_at, planned.job_id) > (:due_at::bigint, :scheduled_at::bigint, :job_id::bigint)
+    ORDER BY planned.due_at, planned.scheduled_at, planned.job_id LIMIT :limit) AS p
+JOIN jobs AS j ON j.id = p.job_id ORDER BY p.due_at, p.scheduled_at, p.job_id;
+
+-- blocked_with_room: jobs with waiting runs and fewer slots taken than allowed
+SELECT b.job_id FROM (SELECT DISTINCT job_id FROM blocked) AS b JOIN jobs AS j ON j.id = b.job_id
+WHERE j.concurrency IS NULL
+    OR (SELECT count(*) FROM running AS r WHERE r.job_id = b.job_id) < j.concurrency LIMIT $1;
+
+-- purge_history: drop old rows of times that have no partition of their own
+DELETE FROM history_far WHERE ctid = ANY (ARRAY(
+    SELECT ctid FROM history_far WHERE finished_at < $2 ORDER BY finished_at LIMIT $1));
+
+-- purge_dead: drop dead letters nobody wanted
+DELETE FROM dead WHERE ctid = ANY (ARRAY(SELECT ctid FROM dead WHERE failed_at < $1 ORDER BY failed_at LIMIT $2));
+
+-- purge_request_keys: forget old keys of requests
+DELETE FROM request_keys WHERE ctid = ANY (ARRAY(
+    SELECT ctid FROM request_keys WHERE made_at < $1 ORDER BY made_at LIMIT $2));
+
+-- purge_gaps: forget gaps that are older than history
+DELETE FROM clock_gaps WHERE ctid = ANY (ARRAY(
+    SELECT ctid FROM clock_gaps WHERE decided_at < $1 ORDER BY decided_at LIMIT 10000));

@@ -1,0 +1,98 @@
+-- finish: ended runs leave their slots, each with a row of history; says which were still in their slot under their
+-- fence. Events 1 succeed, 3 exhaust, 4 skip, 7 cancel
+WITH done AS (
+    SELECT * FROM unnest(:places::integer[], :job_ids::bigint[], :slots::bigint[], :scheduled_ats::bigint[],
+        :fences::integer[], :events::smallint[], :versions::integer[], :tries::smallint[], :started_ats::bigint[],
+        :finished_ats::bigint[], :details::text[])
+        AS d (place, job_id, slot, scheduled_at, fence, event, version, tries, started_at, finished_at, detail)),
+gone AS (
+    DELETE FROM running AS r USING done AS d
+    WHERE r.job_id = d.job_id AND r.slot = d.slot AND r.fence = d.fence AND r.scheduled_at = d.scheduled_at
+        AND r.phase IN (1, 2)
+    RETURNING d.place, d.job_id, d.scheduled_at, d.fence, d.event, d.version, d.tries, d.started_at, d.finished_at,
+        d.detail, r.due_at, r.trigger),
+kept AS (
+    INSERT INTO history (job_id, scheduled_at, attempt, state, trigger, tries, due_at, started_at, finished_at, version,
+        worker, detail, bucket)
+    SELECT job_id, scheduled_at, fence,
+        CASE event WHEN 1 THEN 3 WHEN 3 THEN 4 WHEN 4 THEN 5 WHEN 7 THEN 6 END,
+        trigger, tries, due_at, started_at, finished_at, version, :worker::text, detail,
+        CASE WHEN abs(scheduled_at - finished_at) < 86400000000 THEN scheduled_at / 86400000000 ELSE 0 END
+    FROM gone)
+SELECT array_agg(place) FROM gone;
+
+-- retry: failed runs keep their slot and wait for their next attempt, each with a row of history
+WITH done AS (
+    SELECT * FROM unnest(:places::integer[], :job_ids::bigint[], :slots::bigint[], :scheduled_ats::bigint[],
+        :fences::integer[], :versions::integer[], :tries::smallint[], :due_ats::bigint[], :started_ats::bigint[],
+        :finished_ats::bigint[], :details::text[])
+        AS d (place, job_id, slot, scheduled_at, fence, version, tries, due_at, started_at, finished_at, detail)),
+held AS MATERIALIZED (
+    SELECT d.*, r.due_at AS was_due_at, r.trigger FROM done AS d
+    JOIN running AS r ON r.job_id = d.job_id AND r.slot = d.slot AND r.fence = d.fence
+        AND r.scheduled_at = d.scheduled_at AND r.phase IN (1, 2)
+    ORDER BY r.job_id, r.slot FOR UPDATE OF r),
+waiting AS (
+    UPDATE running SET phase = 3, node_id = NULL, deadline_at = NULL, due_at = held.due_at, tries = held.tries
+    FROM held WHERE running.job_id = held.job_id AND running.slot = held.slot),
+kept AS (
+    INSERT INTO history (job_id, scheduled_at, attempt, state, trigger, tries, due_at, started_at, finished_at, version,
+        worker, detail, bucket)
+    SELECT job_id, scheduled_at, fence, 2, trigger, tries, was_due_at, started_at, finished_at, version, :worker::text,
+        detail, CASE WHEN abs(scheduled_at - finished_at) < 86400000000 THEN scheduled_at / 86400000000 ELSE 0 END
+    FROM held)
+SELECT array_agg(place) FROM held;
+
+-- release: unstarted runs keep their slot and wait for another worker
+WITH done AS (
+    SELECT * FROM unnest(:places::integer[], :job_ids::bigint[], :slots::bigint[], :scheduled_ats::bigint[],
+        :fences::integer[]) AS d (place, job_id, slot, scheduled_at, fence)),
+waiting AS (
+    UPDATE running AS r SET phase = 0, node_id = NULL, deadline_at = NULL FROM done AS d
+    WHERE r.job_id = d.job_id AND r.slot = d.slot AND r.fence = d.fence AND r.scheduled_at = d.scheduled_at
+        AND r.phase IN (1, 2) RETURNING d.place)
+SELECT array_agg(place) FROM waiting;
+
+-- report: accepted runs wait for their report, held by nobody
+WITH done AS (
+    SELECT * FROM unnest(:places::integer[], :job_ids::bigint[], :slots::bigint[], :scheduled_ats::bigint[],
+        :fences::integer[]) AS d (place, job_id, slot, scheduled_at, fence)),
+waiting AS (
+    UPDATE running AS r SET phase = 2, node_id = NULL FROM done AS d
+    WHERE r.job_id = d.job_id AND r.slot = d.slot AND r.fence = d.fence AND r.scheduled_at = d.scheduled_at
+        AND r.phase IN (1, 2) RETURNING d.place)
+SELECT array_agg(place) FROM waiting;
+
+-- exhausted: what dead letters keep of runs that are about to end; held, so that they still do
+SELECT d.job_id, d.scheduled_at, j.tenant, r.trigger, r.lane
+FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::integer[]) AS d (job_id, slot, scheduled_at, fence)
+JOIN running AS r ON r.job_id = d.job_id AND r.slot = d.slot AND r.fence = d.fence
+    AND r.scheduled_at = d.scheduled_at AND r.phase IN (1, 2)
+JOIN jobs AS j ON j.id = d.job_id ORDER BY r.job_id, r.slot FOR UPDATE OF r;
+
+-- add_dead: a dead letter
+INSERT INTO dead (job_id, scheduled_at, tenant, failed_at, trigger, fence, tries, lane, error, fingerprint)
+SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::text[], $4::bigint[], $5::smallint[], $6::integer[],
+    $7::smallint[], $8::integer[], $9::text[], $10::text[]);
+
+-- waiting_jobs: which of these jobs have runs waiting for a slot
+SELECT DISTINCT job_id FROM blocked WHERE EXISTS (SELECT 1 FROM blocked) AND job_id = ANY ($1::bigint[])
+ORDER BY job_id;
+
+-- idle_cancelled: runs that somebody wants cancelled and nobody executes
+SELECT job_id, scheduled_at FROM running WHERE cancel = 1 AND phase IN (0, 3) AND node_id IS NULL;
+
+-- hold_hand: one at a time hands on the slots of a job
+SELECT pg_advisory_xact_lock($1);
+
+-- oldest_blocked: the run of a job that gets the next free slot
+SELECT scheduled_at, lane, due_at, trigger, fence, tries FROM blocked
+WHERE job_id = $1 ORDER BY rank, scheduled_at LIMIT 1;
+
+-- concurrency_of: a job's limit
+SELECT concurrency FROM jobs WHERE id = $1;
+
+-- add_ready: a slot is handed on
+INSERT INTO running (job_id, slot, scheduled_at, lane, due_at, trigger, fence, tries, phase)
+SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::integer[], $5::bigint[], $6::smallint[],
+    $7::integer[], $8::smallint[], $9::smallint[]);

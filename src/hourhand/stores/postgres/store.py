@@ -1,0 +1,230 @@
+"""The PostgreSQL store: how a database is opened, the hot verbs, and how others are told of changes."""
+
+import secrets
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+
+from hourhand.clock import Clock as TimeSource
+from hourhand.core.identity import SEGMENTS
+from hourhand.core.instant import DAY_US, SECOND_US
+from hourhand.core.model import Job
+from hourhand.core.plan import ClockPlan
+from hourhand.core.run import Settlement
+from hourhand.core.schedule import tzdata_version
+from hourhand.errors import CannotStart
+from hourhand.ports import store as port
+from hourhand.stores.postgres import claims, partitions, planning, schema, settling
+from hourhand.stores.postgres.channel import HINTS, Channel
+from hourhand.stores.postgres.engine import PostgresEngine
+from hourhand.stores.postgres.finished import finished_runs
+from hourhand.stores.postgres.gathering import Gathering
+from hourhand.stores.postgres.server_clock import ServerClock
+from hourhand.stores.relational import jobs
+from hourhand.stores.relational.membership import Settings
+from hourhand.stores.relational.store import Hints, RelationalStore
+from hourhand.telemetry import logger
+
+_log = logger("hourhand.postgres")
+
+
+class PostgresStore(RelationalStore):
+    """One database, any number of processes; see `ports.store` for the contract of each verb."""
+
+    _engine: PostgresEngine
+
+    def __init__(
+        self,
+        engine: PostgresEngine,
+        settings: Settings,
+        hints: Hints,
+        clock: TimeSource,
+        channel: Channel,
+    ) -> None:
+        super().__init__(engine, settings, hints, finished_runs)
+        self.clock = clock  # the server's time, for services
+        self.channel = channel
+        self._zones_are_old = False
+        self._creating = Gathering(self._create, most=jobs.MAX_TOGETHER)
+
+    @classmethod
+    async def open(
+        cls,
+        url: str,
+        *,
+        segments: int = SEGMENTS,
+        lead_us: int = 2 * SECOND_US,
+        keep_us: int = 30 * DAY_US,
+        listen_url: str | None = None,
+        clock: TimeSource | None = None,
+        pool_size: int = 8,
+    ) -> "PostgresStore":
+        """Connect to a database whose schema is up to date; CannotStart says why it cannot be used.
+
+        `?pooler=transaction` in the URL says that a pooler is in between; then `listen_url` goes around it.
+        """
+        url, pooled = split_pooler(url)
+        server_clock = ServerClock()
+        hints = Hints()
+        listen = listen_url or (None if pooled else url)
+
+        def told(words: Iterable[str]) -> None:
+            hints.publish(words)
+            channel.notify(HINTS, " ".join(sorted(words)))
+
+        engine = PostgresEngine(
+            url,
+            pooled=pooled,
+            clock=clock,
+            server_clock=server_clock,
+            notify=told,
+            pool_size=pool_size,
+        )
+
+        async def say(name: str, payload: str) -> None:
+            await engine.execute("SELECT pg_notify($1, $2)", name, payload)
+
+        channel = Channel(listen_url=listen, execute_notify=say, publisher=secrets.token_hex(8))
+        channel.listen(
+            HINTS, lambda words: hints.publish(_known(words)), lambda: hints.publish(list(port.Hint))
+        )
+        settings = Settings(segments=segments, lead_us=lead_us, keep_us=keep_us)
+        store = cls(engine, settings, hints, clock or server_clock, channel)
+        try:
+            await store._prepare()
+        except BaseException:
+            await engine.close()
+            raise
+        await channel.start()
+        return store
+
+    @property
+    def hints_arrive(self) -> bool:
+        """Whether others' changes are heard of at once; while not, whoever waits for them polls."""
+        return self.channel.listening
+
+    async def now(self) -> int:
+        async def ask(tx: Any) -> int:
+            return tx.now_at  # type: ignore[no-any-return]
+
+        return await self._engine.read(ask)
+
+    async def close(self) -> None:
+        await self.channel.close()
+        await super().close()
+
+    async def create_jobs(self, drafts: Sequence[port.JobDraft]) -> list[Job | port.Refusal]:
+        return await self._creating.add(drafts)
+
+    async def plan(self, plans: Sequence[ClockPlan]) -> int:
+        return await self._engine.write(lambda tx: planning.plan(tx, plans))
+
+    async def claim(self, request: port.ClaimRequest) -> port.Claim:
+        return await self._engine.write(lambda tx: claims.claim(tx, request))
+
+    async def settle(self, worker: str, settlements: Sequence[Settlement]) -> list[Settlement]:
+        return await self._engine.write(lambda tx: settling.settle(tx, worker, settlements), timed=False)
+
+    async def hold_segments(self, node_id: int, kind: str, name: str, lease_us: int) -> Mapping[int, int]:
+        if self._zones_are_old:  # alive, but not among those who plan
+            await self.renew_node(node_id, f"{kind}, old zone data", name, lease_us)
+            return {}
+        return await super().hold_segments(node_id, kind, name, lease_us)
+
+    async def purge(self, history_before_at: int, dead_before_at: int, limit: int) -> bool:
+        more = await super().purge(history_before_at, dead_before_at, limit)
+        now_at = self.clock.now()
+        await self._engine.on_connection(lambda connection: partitions.make_ahead(connection, now_at))
+        dropped = await self._engine.on_connection(
+            lambda connection: partitions.drop_old(
+                connection, history_before_at, in_transactions=self._engine.pooled
+            )
+        )
+        if dropped:
+            _log.info("old history dropped", days=dropped)
+        return more
+
+    async def read_meta(self) -> dict[str, str]:
+        """What the database says of itself."""
+        return await self._engine.on_connection(_read_meta)
+
+    async def write_meta(self, values: Mapping[str, str]) -> dict[str, str]:
+        """Say what is not yet said; answers what is said now."""
+
+        async def write(connection: Any) -> dict[str, str]:
+            await connection.executemany(
+                "INSERT INTO meta (key, value) VALUES ($1, $2) ON CONFLICT DO NOTHING", list(values.items())
+            )
+            return await _read_meta(connection)
+
+        return await self._engine.on_connection(write)
+
+    async def _create(self, drafts: Sequence[port.JobDraft]) -> list[Job | port.Refusal]:
+        return await self._engine.write(lambda tx: jobs.create_jobs(tx, self._settings, drafts))
+
+    async def _prepare(self) -> None:
+        """Check whose database this is, and make what every process needs."""
+        found = await self._engine.on_connection(schema.read_status)
+        schema.check(found)
+        meta = await self.write_meta({"segments": str(self._settings.segments), "tzdata": tzdata_version()})
+        if int(meta["segments"]) != self._settings.segments:
+            raise CannotStart(
+                f"the database was made with {meta['segments']} segments, the settings say"
+                f" {self._settings.segments}; keep them alike"
+            )
+        await self._look_at_zones(meta["tzdata"])
+        segments = self._settings.segments
+
+        async def make(connection: Any) -> None:
+            await connection.execute(_ADD_SEGMENTS, segments)
+            await partitions.make_ahead(connection, self.clock.now())
+
+        async def mend() -> None:
+            now_at = await self.now()
+            await self._engine.on_connection(lambda connection: partitions.make_ahead(connection, now_at))
+
+        await self.now()  # sets the clock
+        self._engine.mend = mend
+        await self._engine.on_connection(make)
+
+    async def _look_at_zones(self, newest: str) -> None:
+        """Nodes with older zone data than another has must not plan: they would fire at other times."""
+        own = tzdata_version()
+        if own < newest:
+            self._zones_are_old = True
+            _log.error(
+                "this node's zone data is older than another's: it does not plan", own=own, newest=newest
+            )
+        elif own > newest:
+
+            async def tell(connection: Any) -> None:
+                await connection.execute(
+                    "UPDATE meta SET value = $1 WHERE key = 'tzdata' AND value < $1", own
+                )
+
+            await self._engine.on_connection(tell)
+
+
+_ADD_SEGMENTS = (
+    "INSERT INTO segments (segment) SELECT generate_series(0, $1::integer - 1) ON CONFLICT DO NOTHING"
+)
+
+
+def split_pooler(url: str) -> tuple[str, bool]:
+    """A URL without our own parameter, and whether a pooler shares connections between transactions."""
+    parts = urlsplit(url)
+    query = parse_qsl(parts.query)
+    pooler = dict(query).get("pooler")
+    if pooler not in (None, "transaction", "none"):
+        raise CannotStart(f"store.url: pooler={pooler} is not known; it can be transaction or none")
+    rest = urlencode([(name, value) for name, value in query if name != "pooler"])
+    return urlunsplit(parts._replace(query=rest)), pooler == "transaction"
+
+
+def _known(words: str) -> list[str]:
+    known = set(port.Hint)
+    return [word for word in words.split() if word in known]
+
+
+async def _read_meta(connection: Any) -> dict[str, str]:
+    return dict(await connection.fetch("SELECT key, value FROM meta"))
