@@ -102,6 +102,8 @@ class Harness(Protocol):
 
     store: Store
     threaded: bool  # whether verbs of several callers really overlap
+    shared: bool  # whether several processes may work on it, so that opening it ends nobody
+    whole_days: bool  # whether old history goes by whole days
 
     def set_now(self, at: int) -> None:
         """Set the store's time."""
@@ -134,6 +136,9 @@ class Harness(Protocol):
 
 class _SqliteHarness:
     """What both ways to have SQLite share."""
+
+    shared = False
+    whole_days = False
 
     def __init__(self) -> None:
         self.clock = ManualClock(START_AT)

@@ -24,6 +24,8 @@ class PostgresHarness:
     """A store on a real server. Verbs of several callers really overlap."""
 
     threaded = True
+    shared = True
+    whole_days = True
 
     def __init__(self, url: str) -> None:
         self.url = url
@@ -85,7 +87,7 @@ async def _tables(connection: Any) -> Tables:
                 Line(*row[:3], STATES[row[3]], TRIGGERS[row[4]], *row[5:])
                 for row in await rows(
                     "SELECT job_id, scheduled_at, attempt, state, trigger, tries, finished_at, detail"
-                    " FROM history ORDER BY finished_at, job_id, scheduled_at, attempt"
+                    " FROM history ORDER BY job_id, scheduled_at, attempt"
                 )
             ],
             gaps=[

@@ -24,7 +24,7 @@ from hourhand.stores.relational.tx import Tx
 _LEAST_PER_LANE = 8
 _LEAST_AHEAD = 32  # so that a worker with little room does not walk past stuck runs one by one
 _TAKEN, _FULL, _SEVERAL, _DELETED, _ONLY_WHEN_DUE, _LATE, _LOST = 0, 1, 2, 3, 4, 6, 7
-_WAITING, _READY = 0, 1  # kinds of lanes
+_STUCK = frozenset({_FULL, _SEVERAL, _ONLY_WHEN_DUE, _LOST})
 
 
 class _Found(NamedTuple):
@@ -183,9 +183,10 @@ class _Claiming:
     def _walk_on(self, exceptions: Iterable[_Found], seen: dict[int, int], limit: int) -> None:
         """Where to walk on in lanes whose page was full, with runs ahead that cannot be taken yet."""
         last: dict[int, tuple[int, int, int]] = {}
+        taken = {run.key for run in self.runs}
         for found in exceptions:
-            stuck = found.fate in (_FULL, _ONLY_WHEN_DUE, _LOST) and found.due_at > self._tx.now_at
-            if stuck and seen[found.lane] >= limit:
+            waits = found.fate in _STUCK and (found.job_id, found.scheduled_at) not in taken
+            if waits and found.due_at > self._tx.now_at and seen[found.lane] >= limit:
                 place = (found.due_at, found.scheduled_at, found.job_id)
                 last[found.lane] = max(place, last.get(found.lane, place))
         self.cursors |= {lane: Cursor(*place) for lane, place in last.items()}

@@ -9,6 +9,7 @@ from hourhand.core.instant import DAY_US, SECOND_US
 from hourhand.core.lifecycle import FINAL, State
 from hourhand.core.model import FOREVER
 from hourhand.core.run import RunView
+from hourhand.errors import Invalid
 from hourhand.ports.store import RunPage, RunQuery
 from hourhand.stores.relational.reading import get_run
 from hourhand.stores.relational.rows import STATES
@@ -24,6 +25,8 @@ Place = tuple[int, int, int]
 
 async def finished_runs(tx: Tx, tenant: str, query: RunQuery) -> RunPage:
     """Runs that ended in the window. A run that was requeued has several final rows; it stands at its last one."""
+    if query.before is not None and len(query.before) != len(_END):
+        raise Invalid("cursor: expected the next_cursor of this list")
     wanted = {State(state) for state in query.states} or FINAL
     place: Place = _END if query.before is None else (query.before[0], query.before[1], query.before[2])
     to_at = min(query.to_at, tx.now_at + DAY_US, place[0])

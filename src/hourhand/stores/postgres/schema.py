@@ -34,15 +34,15 @@ _MARK = "INSERT INTO meta (key, value) VALUES ($1, $2) ON CONFLICT (key) DO UPDA
 class SchemaStatus(msgspec.Struct, frozen=True, kw_only=True):
     """Where a database stands."""
 
-    applied: int
-    known: int
+    version: int
+    newest: int  # that this code knows
     oldest_code: int
     pending: tuple[str, ...]
 
     @property
     def is_newer(self) -> bool:
         """Whether it was made by a version that this one does not know."""
-        return self.applied > self.known
+        return self.version > self.newest
 
 
 async def status(url: str) -> SchemaStatus:
@@ -68,7 +68,7 @@ async def up(url: str, *, only_to: int | None = None) -> list[str]:
 
 async def read_status(connection: Any) -> SchemaStatus:
     """Where the database of a connection stands."""
-    known = len(steps())
+    newest = len(steps())
     tables = await connection.fetch(
         "SELECT c.relname FROM pg_class AS c WHERE c.relnamespace = current_schema()::regnamespace"
         " AND c.relkind IN ('r', 'p', 'v', 'm') LIMIT 1000"
@@ -84,30 +84,30 @@ async def read_status(connection: Any) -> SchemaStatus:
             "the database belongs to something else (it has tables, but none of hourhand's); it was not"
             " touched. Give a database of its own in store.url"
         )
-    applied = int(meta.get("schema", "0"))
+    version = int(meta.get("schema", "0"))
     return SchemaStatus(
-        applied=applied,
-        known=known,
+        version=version,
+        newest=newest,
         oldest_code=int(meta.get("oldest_code", "1")),
-        pending=tuple(name for name, _ in steps()[applied:]),
+        pending=tuple(name for name, _ in steps()[version:]),
     )
 
 
 def check(found: SchemaStatus) -> None:
     """Refuse to work on a database that this version does not fit."""
-    if found.applied < found.known:
-        state = "has no schema yet" if found.applied == 0 else f"is at step {found.applied}"
+    if found.version < found.newest:
+        state = "has no schema yet" if found.version == 0 else f"is at step {found.version}"
         raise CannotStart(
-            f"the database {state}, this version needs step {found.known}: run `hourhand migrate up` first"
+            f"the database {state}, this version needs step {found.newest}: run `hourhand migrate up` first"
         )
-    if found.applied > found.known + 1 or (found.is_newer and found.oldest_code > found.known):
+    if found.version > found.newest + 1 or (found.is_newer and found.oldest_code > found.newest):
         raise CannotStart(newer_text(found))
 
 
 def newer_text(found: SchemaStatus) -> str:
     """What to tell somebody whose hourhand is too old."""
     return (
-        f"the database was made by a newer hourhand (step {found.applied}, this one knows {found.known});"
+        f"the database was made by a newer hourhand (step {found.version}, this one knows {found.newest});"
         " it was not touched. Upgrade hourhand"
     )
 

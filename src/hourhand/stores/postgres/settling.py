@@ -21,7 +21,7 @@ _FINAL = frozenset({Event.SUCCEED, Event.EXHAUST, Event.SKIP, Event.CANCEL})
 
 async def settle(tx: Tx, worker: str, settlements: Sequence[Settlement]) -> list[Settlement]:
     """Apply a batch; answers what was refused."""
-    chosen, _ = one_of_each(settlements)
+    chosen, refused = one_of_each(settlements)
     chosen.sort(key=lambda place: (settlements[place].job_id, settlements[place].slot))
     by_event: dict[Event, list[int]] = {}
     for place in chosen:
@@ -47,10 +47,8 @@ async def settle(tx: Tx, worker: str, settlements: Sequence[Settlement]) -> list
         jobs = [settlements[place].job_id for place in final]
         for (job_id,) in await tx.all("waiting_jobs", (jobs,)):
             await hand_on(tx, job_id)
-    if len(applied) == len(settlements):
-        return []
-    superseded = _superseded(settlements, chosen)
-    return [s for place, s in enumerate(settlements) if place not in applied and place not in superseded]
+    refused |= {place for place in chosen if place not in applied}
+    return [settlements[place] for place in sorted(refused)]
 
 
 async def _apply(tx: Tx, name: str, parameters: dict[str, Any]) -> set[int]:
@@ -72,14 +70,6 @@ async def _keep_letters(tx: Tx, exhausted: Sequence[Settlement]) -> None:
         s = by_run[job_id, scheduled_at]
         rows.append((job_id, scheduled_at, tenant, s.finished_at, trigger, s.fence, s.tries, lane, s.detail))
     await write_dead(tx, rows)
-
-
-def _superseded(settlements: Sequence[Settlement], chosen: Sequence[int]) -> set[int]:
-    """Acceptances whose outcome came in the same batch: neither applied nor refused."""
-    counted = set(chosen)
-    return {
-        place for place, s in enumerate(settlements) if place not in counted and s.event is Event.REPORT_LATER
-    }
 
 
 def _runs(settlements: Sequence[Settlement], places: Sequence[int]) -> dict[str, list[Any]]:

@@ -5,7 +5,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
+import msgspec
+
 from hourhand.clock import Clock as TimeSource
+from hourhand.core.buckets import ShardIdentity, identity_in
 from hourhand.core.identity import SEGMENTS
 from hourhand.core.instant import DAY_US, SECOND_US
 from hourhand.core.model import Job
@@ -144,20 +147,24 @@ class PostgresStore(RelationalStore):
             _log.info("old history dropped", days=dropped)
         return more
 
-    async def read_meta(self) -> dict[str, str]:
-        """What the database says of itself."""
-        return await self._engine.on_connection(_read_meta)
+    async def identity(self) -> ShardIdentity | None:
+        """Which shard of which cluster this database is, once it was told."""
+        try:
+            return identity_in(await self._engine.on_connection(_read_meta))
+        except ValueError as error:
+            raise CannotStart(f"the database's note of its shard is damaged: {error}") from error
 
-    async def write_meta(self, values: Mapping[str, str]) -> dict[str, str]:
-        """Say what is not yet said; answers what is said now."""
+    async def write_identity(self, identity: ShardIdentity) -> None:
+        """Tell the database which shard it is; only where that is not known, or to complete the same."""
 
-        async def write(connection: Any) -> dict[str, str]:
-            await connection.executemany(
-                "INSERT INTO meta (key, value) VALUES ($1, $2) ON CONFLICT DO NOTHING", list(values.items())
-            )
-            return await _read_meta(connection)
+        async def write(connection: Any) -> None:
+            async with connection.transaction():
+                await connection.execute("SELECT 1 FROM meta WHERE key = 'schema' FOR UPDATE")
+                known = identity_in(await _read_meta(connection))
+                if known is None or msgspec.structs.replace(known, complete=True) == identity:
+                    await connection.executemany(_SET_META, list(identity.as_meta().items()))
 
-        return await self._engine.on_connection(write)
+        await self._engine.on_connection(write)
 
     async def _create(self, drafts: Sequence[port.JobDraft]) -> list[Job | port.Refusal]:
         return await self._engine.write(lambda tx: jobs.create_jobs(tx, self._settings, drafts))
@@ -166,7 +173,7 @@ class PostgresStore(RelationalStore):
         """Check whose database this is, and make what every process needs."""
         found = await self._engine.on_connection(schema.read_status)
         schema.check(found)
-        meta = await self.write_meta({"segments": str(self._settings.segments), "tzdata": tzdata_version()})
+        meta = await self._engine.on_connection(self._introduce)
         if int(meta["segments"]) != self._settings.segments:
             raise CannotStart(
                 f"the database was made with {meta['segments']} segments, the settings say"
@@ -187,6 +194,12 @@ class PostgresStore(RelationalStore):
         self._engine.mend = mend
         await self._engine.on_connection(make)
 
+    async def _introduce(self, connection: Any) -> dict[str, str]:
+        """Say what the first process says of itself; answers what all go by."""
+        own = [("segments", str(self._settings.segments)), ("tzdata", tzdata_version())]
+        await connection.executemany(_ADD_META, own)
+        return await _read_meta(connection)
+
     async def _look_at_zones(self, newest: str) -> None:
         """Nodes with older zone data than another has must not plan: they would fire at other times."""
         own = tzdata_version()
@@ -205,6 +218,10 @@ class PostgresStore(RelationalStore):
             await self._engine.on_connection(tell)
 
 
+_ADD_META = "INSERT INTO meta (key, value) VALUES ($1, $2) ON CONFLICT DO NOTHING"
+_SET_META = (
+    "INSERT INTO meta (key, value) VALUES ($1, $2) ON CONFLICT (key) DO UPDATE SET value = excluded.value"
+)
 _ADD_SEGMENTS = (
     "INSERT INTO segments (segment) SELECT generate_series(0, $1::integer - 1) ON CONFLICT DO NOTHING"
 )

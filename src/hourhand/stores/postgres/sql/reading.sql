@@ -44,14 +44,14 @@ WHERE j.tenant = $1 ORDER BY r.due_at DESC LIMIT $2;
 
 -- count_jobs: the number of jobs; beyond a bound, what the last analysis estimated
 SELECT CASE WHEN counted.number < 100000 THEN counted.number ELSE greatest(counted.number, known.reltuples::bigint) END
-FROM (SELECT count(*) AS number FROM (SELECT 1 FROM jobs LIMIT 100000) AS some) AS counted,
+FROM (SELECT count(*) AS number FROM (SELECT 1 FROM jobs LIMIT 100000) AS few) AS counted,
     (SELECT reltuples FROM pg_class WHERE oid = 'jobs'::regclass) AS known;
 
 -- count_hot: sizes of the hot tables, counted up to a bound
-SELECT (SELECT count(*) FROM (SELECT 1 FROM planned LIMIT :bound::bigint) AS some),
-    (SELECT count(*) FROM (SELECT 1 FROM running LIMIT :bound::bigint) AS some),
-    (SELECT count(*) FROM (SELECT 1 FROM blocked LIMIT :bound::bigint) AS some),
-    (SELECT count(*) FROM (SELECT 1 FROM dead LIMIT :bound::bigint) AS some);
+SELECT (SELECT count(*) FROM (SELECT 1 FROM planned LIMIT :bound::bigint) AS few),
+    (SELECT count(*) FROM (SELECT 1 FROM running LIMIT :bound::bigint) AS few),
+    (SELECT count(*) FROM (SELECT 1 FROM blocked LIMIT :bound::bigint) AS few),
+    (SELECT count(*) FROM (SELECT 1 FROM dead LIMIT :bound::bigint) AS few);
 
 -- all_pools: every pool
 SELECT id FROM pools;
