@@ -73,8 +73,8 @@ CREATE UNIQUE INDEX history_{day}_run ON history_{day} (job_id, scheduled_at, at
 
 -- plan: the runs of the clocks that are next; their clocks move on by one
 WITH due AS MATERIALIZED (
-    SELECT id, next_at, interval_us FROM clocks ORDER BY next_at LIMIT $1::bigint FOR UPDATE),
-moved AS (UPDATE clocks SET next_at = due.next_at + due.interval_us FROM due WHERE clocks.id = due.id),
+    SELECT id, next_at, interval_us, ctid AS place FROM clocks ORDER BY next_at LIMIT $1::bigint FOR UPDATE),
+moved AS (UPDATE clocks SET next_at = next_at + interval_us WHERE ctid = ANY (ARRAY(SELECT place FROM due))),
 made AS (
     INSERT INTO planned (scheduled_at, job_id, due_at, lane, fence, trigger, tries)
     SELECT due.next_at, m.job_id, due.next_at, m.lane, 0, 0, 0 FROM due JOIN members AS m ON m.clock_id = due.id
@@ -101,17 +101,18 @@ won AS MATERIALIZED (SELECT known.* FROM known JOIN taken USING (job_id, schedul
 gone AS (DELETE FROM planned WHERE ctid = ANY (ARRAY(SELECT place FROM won)))
 SELECT job_id, scheduled_at, due_at, fence + 1, tries, version, spec FROM won;
 
--- finish: ended runs leave their slots for history, if they still hold them under their fence
-WITH done AS (
-    SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::integer[], $4::bigint[], $5::bigint[])
+-- finish: ended runs, each found by its key and fence, leave their slots for history
+WITH done AS MATERIALIZED (
+    SELECT d.*, (SELECT ctid FROM running AS r
+        WHERE r.job_id = d.job_id AND r.slot = 0 AND r.scheduled_at = d.scheduled_at AND r.fence = d.fence) AS place
+    FROM unnest($1::bigint[], $2::bigint[], $3::integer[], $4::bigint[], $5::bigint[])
         AS d (job_id, scheduled_at, fence, started_at, finished_at)),
 freed AS (
-    DELETE FROM running AS r USING done AS d
-    WHERE r.job_id = d.job_id AND r.slot = 0 AND r.scheduled_at = d.scheduled_at AND r.fence = d.fence
-    RETURNING r.job_id, r.scheduled_at, r.due_at, d.started_at, d.finished_at, r.fence, r.version, r.trigger, r.tries),
+    DELETE FROM running WHERE ctid = ANY (ARRAY(SELECT place FROM done))
+    RETURNING job_id, scheduled_at, due_at, fence, version, trigger, tries),
 kept AS (
     INSERT INTO history (job_id, scheduled_at, due_at, started_at, finished_at, day, attempt, version, state, trigger,
         tries, worker)
     SELECT job_id, scheduled_at, due_at, started_at, finished_at, scheduled_at / 86400000000, fence, version, 3,
-        trigger, tries, $6::text FROM freed RETURNING 1)
+        trigger, tries, $6::text FROM freed JOIN done USING (job_id, scheduled_at, fence) RETURNING 1)
 SELECT count(*) FROM kept;
