@@ -30,7 +30,7 @@ from hourhand.ids import IdSource
 from hourhand.services.jobs import NewJob
 from hourhand.telemetry import Telemetry
 from hourhand.wiring.parts import Parts, build_parts, build_targets, open_store
-from hourhand.wiring.up import quiet_collector
+from hourhand.wiring.life import quiet_collector
 
 TENANT = "default"
 hh = Hourhand()

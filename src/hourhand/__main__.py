@@ -1,24 +1,56 @@
-"""`hourhand`: joins the command line and the wiring, so that neither knows the other."""
+"""`hourhand`: joins the command line and the wiring, so that neither knows the other.
+
+The wiring is imported only when something is started, since most commands need none of it.
+"""
 
 import sys
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from hourhand.cli.app import run
 
 if TYPE_CHECKING:
+    from hourhand.cli.launch import SchemaState
     from hourhand.config import Settings, UpOptions
 
 
 def main() -> None:
     """Run a command and end with its exit code."""
-    sys.exit(run(sys.argv[1:], start))
+    sys.exit(run(sys.argv[1:], Wired()))
 
 
-def start(settings: "Settings", options: "UpOptions") -> int:
-    """Start everything in this process; imported only now, since most commands need none of it."""
-    from hourhand.wiring import run_up
+class Wired:
+    """What the command line starts."""
 
-    return run_up(settings, options)
+    def up(self, settings: "Settings", options: "UpOptions") -> int:
+        from hourhand.wiring import run_up
+
+        return run_up(settings, options)
+
+    def api(self, settings: "Settings") -> int:
+        from hourhand.wiring.cluster import run_api
+
+        return run_api(settings)
+
+    def scheduler(self, settings: "Settings") -> int:
+        from hourhand.wiring.cluster import run_scheduler
+
+        return run_scheduler(settings)
+
+    def worker(self, settings: "Settings") -> int:
+        from hourhand.wiring.cluster import run_worker
+
+        return run_worker(settings)
+
+    def migrations(self, settings: "Settings") -> "Sequence[SchemaState]":
+        from hourhand.wiring.migrating import migrations
+
+        return migrations(settings)
+
+    def migrate(self, settings: "Settings", applied: Callable[[str, str], None]) -> None:
+        from hourhand.wiring.migrating import migrate
+
+        migrate(settings, applied)
 
 
 if __name__ == "__main__":

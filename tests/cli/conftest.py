@@ -5,7 +5,7 @@ import re
 import selectors
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ import msgspec
 import pytest
 
 from hourhand.cli.app import run
+from hourhand.cli.launch import SchemaState
 from hourhand.config import Settings, UpOptions
 
 DEADLINE_S = 30
@@ -65,17 +66,38 @@ class Done:
         return msgspec.json.decode(self.err)
 
 
-def refuse_to_start(settings: Settings, options: UpOptions) -> int:
-    raise AssertionError("this command is not `up`")
+class NothingStarts:
+    """For commands that start nothing."""
+
+    def up(self, settings: Settings, options: UpOptions) -> int:
+        raise AssertionError("this command is not `up`")
+
+    def api(self, settings: Settings) -> int:
+        raise AssertionError("this command is not `api`")
+
+    def scheduler(self, settings: Settings) -> int:
+        raise AssertionError("this command is not `scheduler`")
+
+    def worker(self, settings: Settings) -> int:
+        raise AssertionError("this command is not `worker`")
+
+    def migrations(self, settings: Settings) -> Sequence[SchemaState]:
+        raise AssertionError("this command is not `migrate status`")
+
+    def migrate(self, settings: Settings, applied: Callable[[str, str], None]) -> None:
+        raise AssertionError("this command is not `migrate up`")
 
 
 @pytest.fixture
 def hourhand(capsys: pytest.CaptureFixture[str]) -> Callable[..., Done]:
-    """Runs a command in this process."""
+    """Runs a command in this process; named functions stand in for what it starts."""
 
-    def command(*arguments: str, start: Callable[[Settings, UpOptions], int] = refuse_to_start) -> Done:
+    def command(*arguments: str, **starts: Callable[..., Any]) -> Done:
         capsys.readouterr()
-        code = run(arguments, start)
+        launch = NothingStarts()
+        for name, function in starts.items():
+            setattr(launch, name, function)
+        code = run(arguments, launch)
         captured = capsys.readouterr()
         return Done(code, captured.out, captured.err)
 

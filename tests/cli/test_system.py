@@ -26,7 +26,7 @@ def started(hourhand):
             seen.append((settings, options))
             return 0
 
-        done = hourhand("up", *arguments, start=start)
+        done = hourhand("up", *arguments, up=start)
         assert (done.code, done.err) == (0, "")
         return seen[0]
 
@@ -62,14 +62,14 @@ def test_a_flag_goes_before_environment_and_file(started, folder: Path, monkeypa
 
 
 def test_the_exit_code_of_what_was_started_is_kept(hourhand) -> None:
-    assert hourhand("up", start=lambda settings, options: 5).code == 5
+    assert hourhand("up", up=lambda settings, options: 5).code == 5
 
 
 def test_what_cannot_start_says_why(hourhand) -> None:
     def start(settings: Settings, options: UpOptions) -> int:
         raise CannotStart("the port 7070 is taken; choose another with --port")
 
-    done = hourhand("up", start=start)
+    done = hourhand("up", up=start)
     assert (done.code, done.out) == (1, "")
     assert done.err == "error: the port 7070 is taken; choose another with --port\n"
 

@@ -3,26 +3,25 @@
 import contextlib
 import os
 import sys
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import typer
 
-from hourhand.cli import dlq, jobs, runs, schedules, system
+from hourhand.cli import dlq, jobs, processes, runs, schedules, system
 from hourhand.cli.failures import INTERRUPTED, report
+from hourhand.cli.launch import Launch
 from hourhand.cli.options import accept_globals, form_of
 from hourhand.cli.output import Output
 
-if TYPE_CHECKING:
-    from hourhand.config import Settings, UpOptions
 
-Start = Callable[["Settings", "UpOptions"], int]
-
-
-def build(start: Start) -> typer.Typer:
-    """All commands; `start` is what `up` starts."""
+def build(launch: Launch) -> typer.Typer:
+    """All commands; `launch` is what those start that run until they are stopped."""
     app = _group("A job scheduler: what to run and when; on time, once in effect, through crashes.")
-    system.register(app, start)
+    system.register(app, launch)
+    processes.register(app, launch)
+    migrate = _group("The schema of a cluster's databases.")
+    processes.register_migrate(migrate, launch)
+    app.add_typer(migrate, name="migrate")
     schedules.register(app)
     groups = (("jobs", jobs, "Jobs."), ("runs", runs, "Runs."), ("dlq", dlq, "Dead letters."))
     for name, module, help in groups:
@@ -32,9 +31,9 @@ def build(start: Start) -> typer.Typer:
     return app
 
 
-def run(arguments: Sequence[str], start: Start) -> int:
+def run(arguments: Sequence[str], launch: Launch) -> int:
     """Run one command; the exit code."""
-    main = typer.main.get_command(build(start))
+    main = typer.main.get_command(build(launch))
     try:
         code = main.main(args=list(arguments), prog_name="hourhand", standalone_mode=False)
         sys.stdout.flush()

@@ -2,7 +2,6 @@
 
 import os
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,18 +9,23 @@ import typer
 
 import hourhand
 from hourhand.cli.failures import FINDINGS, Usage
+from hourhand.cli.launch import Launch
 from hourhand.cli.options import Call, command
 from hourhand.cli.output import Column
 from hourhand.cli.text import plural
 
 if TYPE_CHECKING:  # loaded by the commands that need it: most do not, and all shall start fast
-    from hourhand.config import Flag, Settings, UpOptions
+    from hourhand.config import Flag
 
 ConfigFile = Annotated[Path | None, typer.Option("--config", metavar="FILE", help="Settings, as TOML.")]
+Modules = Annotated[
+    list[str] | None,
+    typer.Option("--import", metavar="MODULE", help="Job functions to serve; may be repeated."),
+]
 
 
-def register(app: typer.Typer, start: "Callable[[Settings, UpOptions], int]") -> None:
-    """Add the commands; `start` is what `up` starts."""
+def register(app: typer.Typer, launch: Launch) -> None:
+    """Add the commands; `launch` is what `up` starts."""
 
     def up(
         call: Call,
@@ -34,22 +38,19 @@ def register(app: typer.Typer, start: "Callable[[Settings, UpOptions], int]") ->
         data: Annotated[
             str | None, typer.Option(metavar="FILE", help="The SQLite file; ./hourhand.db unless given.")
         ] = None,
-        modules: Annotated[
-            list[str] | None,
-            typer.Option("--import", metavar="MODULE", help="Job functions to serve; may be repeated."),
-        ] = None,
+        modules: Modules = None,
         concurrency: Annotated[int | None, typer.Option(help="Runs in hand at once.")] = None,
         no_demo: Annotated[bool, typer.Option("--no-demo", help="No demo jobs in a new store.")] = False,
         config: ConfigFile = None,
     ) -> int:
-        """Run everything in this process: API, scheduler and worker, on a SQLite file."""
+        """Run everything in this process: API, scheduler and worker, on a SQLite file unless store.url says otherwise."""
         from hourhand.config import UpOptions, load
 
         if port is not None and listen is not None:
             raise Usage("give either --port or --listen")
         flags = _flags(port=port, listen=listen, data=data, modules=modules, concurrency=concurrency)
         loaded = load(flags=flags, environment=os.environ, config=config, folder=Path())
-        return start(loaded.settings(), UpOptions(demo=not no_demo))
+        return launch.up(loaded.settings(), UpOptions(demo=not no_demo))
 
     command(app, "up")(up)
     command(app, "check")(check)

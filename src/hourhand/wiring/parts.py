@@ -1,10 +1,10 @@
 """Builds the parts of a process from settings. Adapters are chosen by URL scheme, imported when needed."""
 
-import os
-import socket
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+
+from fastapi import FastAPI
 
 from hourhand.clock import Clock
 from hourhand.config import Settings
@@ -14,21 +14,22 @@ from hourhand.core.specification import SpecLimits
 from hourhand.errors import CannotStart
 from hourhand.functions import RegisteredFunction
 from hourhand.ids import IdSource
-from hourhand.leases.native import NativeLeases
 from hourhand.ports.store import Store
 from hourhand.ports.target import Target
-from hourhand.queues.native import NativeQueue
+from hourhand.services.event_log import EventLog
 from hourhand.services.jobs import Jobs, JobsChanged
-from hourhand.services.node import Node, Scheduler
-from hourhand.services.planner import Planner
+from hourhand.services.node import Node
 from hourhand.services.room import Room
 from hourhand.services.runs import Runs
-from hourhand.services.sweeper import Sweeper
 from hourhand.services.worker import Settled, Worker
 from hourhand.targets.addresses import parse_allowed
 from hourhand.targets.http import HttpExecutor, HttpSettings
 from hourhand.targets.python import PythonExecutor
 from hourhand.telemetry import Telemetry
+from hourhand.web.app import create_app
+from hourhand.web.context import WebSettings
+from hourhand.web.documents import DocumentRules
+from hourhand.wiring.nodes import Nodes
 
 _THREADS = 64
 
@@ -57,7 +58,7 @@ def sqlite_path(url: str) -> Path:
     """The file behind a `sqlite:///` URL."""
     scheme, _, path = url.partition(":///")
     if scheme != "sqlite" or not path:
-        raise CannotStart(f"store.url: no store for {scheme!r}; this version has sqlite:///FILE")
+        raise CannotStart(f"store.url: no store for {scheme!r}; expected sqlite:///FILE or postgres://…")
     return Path(path)
 
 
@@ -102,47 +103,62 @@ def build_parts(
     jobs_changed: JobsChanged = lambda kind, jobs: None,
 ) -> Parts:
     """A node that plans, works and sweeps, and the use cases beside it."""
-    scheduler = settings.scheduler
-    name = f"{socket.gethostname()}-{os.getpid()}"
-    leases = NativeLeases(store=store, ids=ids, kind="up", name=name, plans=True)
-    worker = Worker(
-        store=store,
-        queue=NativeQueue(store),
-        leases=leases,
+    nodes = Nodes(
+        settings=settings,
+        ids=ids,
+        telemetry=telemetry,
         targets=targets,
-        clock=clock,
-        telemetry=telemetry,
-        name=name,
-        pools=settings.worker.pools,
         room=Room(settings.worker.concurrency),
-        lead_us=scheduler.lead_us,
-        settled=settled,
     )
-    planner = Planner(
-        store=store, leases=leases, clock=clock, horizon_us=scheduler.horizon_us, telemetry=telemetry
-    )
-    sweeper = Sweeper(
-        store=store,
-        keep_us=settings.history.keep_us,
-        dead_keep_us=settings.history.dead_keep_us,
-        telemetry=telemetry,
-    )
-    limits = SpecLimits(
-        min_interval_us=settings.limits.min_interval_us, payload_bytes=settings.limits.payload_bytes
-    )
+    node, worker = nodes.joint(store, clock, settled)
+    jobs, runs = build_use_cases(settings, store=store, clock=clock, ids=ids, jobs_changed=jobs_changed)
     return Parts(
         store=store,
-        jobs=Jobs(store=store, ids=ids, clock=clock, limits=limits, changed=jobs_changed),
-        runs=Runs(store=store, clock=clock, horizon_us=scheduler.horizon_us),
-        node=Node(
-            store=store,
-            clock=clock,
-            telemetry=telemetry,
-            scheduler=Scheduler(leases=leases, planner=planner, sweeper=sweeper),
-            worker=worker,
-        ),
+        jobs=jobs,
+        runs=runs,
+        node=node,
         worker=worker,
         targets=targets,
         telemetry=telemetry,
         clock=clock,
+    )
+
+
+def build_use_cases(
+    settings: Settings, *, store: Store, clock: Clock, ids: IdSource, jobs_changed: JobsChanged
+) -> tuple[Jobs, Runs]:
+    """What an API offers over a store."""
+    limits = SpecLimits(
+        min_interval_us=settings.limits.min_interval_us, payload_bytes=settings.limits.payload_bytes
+    )
+    jobs = Jobs(store=store, ids=ids, clock=clock, limits=limits, changed=jobs_changed)
+    return jobs, Runs(store=store, clock=clock, horizon_us=settings.scheduler.horizon_us)
+
+
+def build_app(
+    settings: Settings,
+    *,
+    store: Store,
+    jobs: Jobs,
+    runs: Runs,
+    clock: Clock,
+    telemetry: Telemetry,
+    events: EventLog,
+    parts: Callable[[], Mapping[str, str | None]],
+) -> FastAPI:
+    """The API over these; `parts` tells what is wrong with the process."""
+    rules = DocumentRules(
+        payload_bytes=settings.limits.payload_bytes,
+        misfire_grace_us=settings.scheduler.misfire_grace_us,
+        target_timeout_us=settings.targets.timeout_us,
+    )
+    return create_app(
+        jobs=jobs,
+        runs=runs,
+        store=store,
+        clock=clock,
+        registry=telemetry.registry,
+        settings=WebSettings(url=settings.server.url, documents=rules),
+        parts=parts,
+        events=events,
     )

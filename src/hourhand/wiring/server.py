@@ -5,7 +5,7 @@ import socket
 from collections.abc import Iterator
 
 import uvicorn
-from fastapi import FastAPI
+from starlette.applications import Starlette
 
 from hourhand.errors import CannotStart
 
@@ -38,7 +38,7 @@ def address_of(listener: socket.socket) -> str:
 class Server(uvicorn.Server):
     """Uvicorn without its own signal handling: the process decides when to stop."""
 
-    def __init__(self, app: FastAPI) -> None:
+    def __init__(self, app: Starlette) -> None:
         super().__init__(
             uvicorn.Config(
                 app,

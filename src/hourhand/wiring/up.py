@@ -1,19 +1,18 @@
-"""`hourhand up`: API, scheduler and worker in one process on one SQLite file, until told to stop."""
+"""`hourhand up`: API, scheduler and worker in one process, until told to stop.
+
+On a SQLite file; pointed at PostgreSQL it is a cluster of one, with all parts.
+"""
 
 import asyncio
-import gc
-import signal
 import sys
 from collections.abc import Sequence
 
 import msgspec
-import uvloop
-from fastapi import FastAPI
 
 from hourhand import __version__
 from hourhand.cli.feed import Feed, NextTry, feed_for
 from hourhand.clock import Clock, SystemClock
-from hourhand.config import Settings, UpOptions
+from hourhand.config import Settings, UpOptions, is_postgres
 from hourhand.core.instant import SECOND_US
 from hourhand.core.lifecycle import Event
 from hourhand.core.model import DEFAULT_TENANT
@@ -27,52 +26,28 @@ from hourhand.services.publisher import Publisher
 from hourhand.targets.loop_watch import LoopWatch
 from hourhand.targets.python import PythonExecutor
 from hourhand.telemetry import Telemetry, configure_logging
-from hourhand.web.app import create_app
-from hourhand.web.context import WebSettings
-from hourhand.web.documents import DocumentRules, parse_document
+from hourhand.web.documents import parse_document
 from hourhand.web.routes import PREFIX
 from hourhand.wiring.demo import DEMO
-from hourhand.wiring.parts import Parts, build_parts, build_targets, open_store, sqlite_path
+from hourhand.wiring.life import Ending, quiet_collector, run_loop, stop_nodes
+from hourhand.wiring.parts import Parts, build_app, build_parts, build_targets, open_store, sqlite_path
 from hourhand.wiring.server import Server, address_of, bind
 
 # The store's writer thread waits for the interpreter after each statement; a busy loop must not keep
 # it waiting for the default 5 ms.
 _SWITCH_INTERVAL_S = 0.001
-# A herd in hand is hundreds of thousands of objects without a cycle; with the default of 700 new objects
-# the collector walks them again and again just when all are to be started.
-_COLLECT_AFTER = (10_000, 20, 50)
-_LAST_TASKS_S = 1.0  # what is left of the loop's tasks may end, once everything is committed
 
 
 def run_up(settings: Settings, options: UpOptions) -> int:
     """Run everything until SIGINT or SIGTERM; answers the exit code."""
+    if settings.store.shards or is_postgres(settings.store.url):
+        from hourhand.wiring.cluster import run_together  # here, since its driver is only for a cluster
+
+        return run_together(settings)
     configure_logging(settings.telemetry.log)
     functions = load_modules(settings.worker.import_modules)
     sys.setswitchinterval(_SWITCH_INTERVAL_S)
-    runner = asyncio.Runner(loop_factory=uvloop.new_event_loop)
-    try:
-        return runner.run(_Up(settings, options, functions).run())
-    finally:
-        _close(runner)
-
-
-def _close(runner: asyncio.Runner) -> None:
-    """Close the loop; a function that ignores its cancellation must not hold that up for ever."""
-    loop = runner.get_loop()
-    left = asyncio.all_tasks(loop)
-    for task in left:
-        task.cancel()
-    if left:
-        loop.run_until_complete(asyncio.wait(left, timeout=_LAST_TASKS_S))
-    if not asyncio.all_tasks(loop):
-        runner.close()
-
-
-def quiet_collector() -> None:
-    """Let the collector ignore what exists now, since it stays, and look at the rest less often."""
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(*_COLLECT_AFTER)
+    return run_loop(_Up(settings, options, functions).run())
 
 
 class _Up:
@@ -82,7 +57,7 @@ class _Up:
         self._settings = settings
         self._options = options
         self._functions = functions
-        self._stop = asyncio.Event()
+        self._ending = Ending()
 
     async def run(self) -> int:
         settings = self._settings
@@ -111,10 +86,19 @@ class _Up:
             settled=settled,
             jobs_changed=publisher.jobs_changed,
         )
-        server = Server(_app(settings, parts, events))
-        loop = asyncio.get_running_loop()
-        for number in (signal.SIGINT, signal.SIGTERM):
-            loop.add_signal_handler(number, self._stop.set)
+        server = Server(
+            build_app(
+                settings,
+                store=store,
+                jobs=parts.jobs,
+                runs=parts.runs,
+                clock=clock,
+                telemetry=parts.telemetry,
+                events=events,
+                parts=lambda: parts.node.parts,
+            )
+        )
+        self._ending.heed_signals()
         demo = await _create_demo(parts) if is_new and self._options.demo else []
         watch = LoopWatch(PythonExecutor.execute.__code__)
         await parts.node.start()
@@ -123,7 +107,7 @@ class _Up:
         await _show_banner(feed, parts, settings, address, demo)
         quiet_collector()
         await asyncio.wait(
-            [serving, asyncio.create_task(self._stop.wait())], return_when=asyncio.FIRST_COMPLETED
+            [serving, asyncio.create_task(self._ending.asked.wait())], return_when=asyncio.FIRST_COMPLETED
         )
         feed.say(
             f"stopping: waiting for {parts.worker.in_hand} runs in hand (at most {settings.worker.drain_us // SECOND_US} s)"
@@ -131,31 +115,13 @@ class _Up:
         events.close()  # streams would go on for ever
         server.stop()
         await serving
-        await parts.node.stop(settings.worker.drain_us)
+        await stop_nodes([parts.node], settings.worker.drain_us, self._ending)
         ticking.cancel()
         watch.stop()
         await parts.close()
         feed.say("stopped")
         writer.close()
         return 0
-
-
-def _app(settings: Settings, parts: Parts, events: EventLog) -> FastAPI:
-    rules = DocumentRules(
-        payload_bytes=settings.limits.payload_bytes,
-        misfire_grace_us=settings.scheduler.misfire_grace_us,
-        target_timeout_us=settings.targets.timeout_us,
-    )
-    return create_app(
-        jobs=parts.jobs,
-        runs=parts.runs,
-        store=parts.store,
-        clock=parts.clock,
-        registry=parts.telemetry.registry,
-        settings=WebSettings(url=settings.server.url, documents=rules),
-        parts=lambda: parts.node.parts,
-        events=events,
-    )
 
 
 async def _create_demo(parts: Parts) -> list[str]:

@@ -1,0 +1,31 @@
+"""The few routes of a process without an API: is it up, does it work, and its metrics."""
+
+from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from hourhand import __version__
+from hourhand.web.answers import json_answer
+from hourhand.web.context import Parts
+
+
+def create_probes(registry: CollectorRegistry, parts: Parts) -> Starlette:
+    """/healthz, /readyz and /metrics; readiness is what `parts` tells, and asks nobody."""
+
+    async def health(request: Request) -> Response:
+        return json_answer({"status": "ok", "version": __version__})
+
+    async def readiness(request: Request) -> Response:
+        states = {name: wrong or "ok" for name, wrong in parts().items()}
+        ready = bool(states) and all(state == "ok" for state in states.values())
+        status = "ready" if ready else "not ready"
+        return json_answer({"status": status, "parts": states}, 200 if ready else 503)
+
+    async def metrics(request: Request) -> Response:
+        return Response(generate_latest(registry), media_type=CONTENT_TYPE_LATEST)
+
+    return Starlette(
+        routes=[Route("/healthz", health), Route("/readyz", readiness), Route("/metrics", metrics)]
+    )

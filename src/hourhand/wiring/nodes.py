@@ -1,0 +1,125 @@
+"""Builds the nodes of a process: one per database, on the same room and targets."""
+
+import os
+import socket
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from hourhand.clock import Clock
+from hourhand.config import Settings
+from hourhand.ids import IdSource
+from hourhand.leases.native import NativeLeases
+from hourhand.ports.store import Store
+from hourhand.ports.target import Target
+from hourhand.queues.native import NativeQueue
+from hourhand.services.node import Node, Scheduler
+from hourhand.services.planner import Planner
+from hourhand.services.room import Room
+from hourhand.services.sweeper import Sweeper
+from hourhand.services.tenure import Tenure
+from hourhand.services.worker import Settled, Worker
+from hourhand.telemetry import Telemetry
+from hourhand.wiring.life import draw
+
+
+def process_name() -> str:
+    """What this process is called in the list of nodes."""
+    return f"{socket.gethostname()}-{os.getpid()}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Nodes:
+    """What the nodes of a process have in common."""
+
+    settings: Settings
+    ids: IdSource
+    telemetry: Telemetry
+    targets: Mapping[type, Target]
+    room: Room
+
+    def joint(self, store: Store, clock: Clock, settled: Settled) -> tuple[Node, Worker]:
+        """Scheduler and worker under one lease: a store that only this process has."""
+        leases = NativeLeases(store=store, ids=self.ids, kind="up", name=process_name(), plans=True)
+        worker = self._worker(store, clock, leases, settled)
+        node = Node(
+            store=store,
+            clock=clock,
+            telemetry=self.telemetry,
+            scheduler=self._scheduler(store, clock, leases),
+            worker=worker,
+        )
+        return node, worker
+
+    def shared(
+        self,
+        store: Store,
+        clock: Clock,
+        *,
+        plans: bool,
+        works: bool,
+        settled: Settled,
+        hints_arrive: Callable[[], bool],
+    ) -> Node:
+        """A scheduler, a worker or both, each under a lease of its own, on a store that others have too."""
+        return Node(
+            store=store,
+            clock=clock,
+            telemetry=self.telemetry,
+            scheduler=self._tenured(store, clock) if plans else None,
+            worker=self._leased(store, clock, settled) if works else None,
+            hints_arrive=hints_arrive,
+            draw=draw,
+        )
+
+    def _tenured(self, store: Store, clock: Clock) -> Scheduler:
+        lease_us = self.settings.scheduler.lease_us
+        leases = NativeLeases(
+            store=store,
+            ids=self.ids,
+            kind="scheduler",
+            name=process_name(),
+            plans=True,
+            lease_us=lease_us,
+        )
+        return self._scheduler(store, clock, leases, Tenure(leases, lease_us))
+
+    def _leased(self, store: Store, clock: Clock, settled: Settled) -> Worker:
+        leases = NativeLeases(store=store, ids=self.ids, kind="worker", name=process_name(), plans=False)
+        return self._worker(store, clock, leases, settled)
+
+    def _worker(self, store: Store, clock: Clock, leases: NativeLeases, settled: Settled) -> Worker:
+        return Worker(
+            store=store,
+            queue=NativeQueue(store),
+            leases=leases,
+            targets=self.targets,
+            clock=clock,
+            telemetry=self.telemetry,
+            name=process_name(),
+            pools=self.settings.worker.pools,
+            room=self.room,
+            lead_us=self.settings.scheduler.lead_us,
+            settled=settled,
+        )
+
+    def _scheduler(
+        self, store: Store, clock: Clock, leases: NativeLeases, tenure: Tenure | None = None
+    ) -> Scheduler:
+        settings, telemetry = self.settings, self.telemetry
+        return Scheduler(
+            leases=leases,
+            planner=Planner(
+                store=store,
+                leases=leases,
+                clock=clock,
+                horizon_us=settings.scheduler.horizon_us,
+                telemetry=telemetry,
+            ),
+            sweeper=Sweeper(
+                store=store,
+                keep_us=settings.history.keep_us,
+                dead_keep_us=settings.history.dead_keep_us,
+                telemetry=telemetry,
+            ),
+            tenure=tenure,
+        )
