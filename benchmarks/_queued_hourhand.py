@@ -17,6 +17,7 @@ import tempfile
 import time
 import urllib.request
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from typing import Any
 
@@ -32,6 +33,7 @@ from tests.servers.postgres_databases import PostgresDatabases, run_apart
 PROCESSES = 2
 CONCURRENCY = 4_000  # to a process
 CREATE_BATCH = 1_000
+CREATORS = 3
 
 _READY_S = 60.0
 _WORK_S = 1800.0
@@ -114,17 +116,23 @@ def _create(port: int, jobs: int) -> None:
         "target": {"type": "python", "function": NOOP},
         "misfire": {"grace": "1h"},
     }
-    for done in range(0, jobs, CREATE_BATCH):
-        count = min(CREATE_BATCH, jobs - done)
-        request = urllib.request.Request(
-            f"http://127.0.0.1:{port}/v1/jobs/bulk",
-            data=json.dumps([job] * count).encode(),
-            headers={"Content-Type": "application/json"},
-        )
-        with urllib.request.urlopen(request, timeout=_READY_S) as answer:
-            created = json.load(answer)["created"]
-        if created != count:
-            raise SystemExit(f"hourhand created {created} of {count} jobs")
+    counts = [min(CREATE_BATCH, jobs - done) for done in range(0, jobs, CREATE_BATCH)]
+    with ThreadPoolExecutor(CREATORS) as callers:
+        created = sum(callers.map(lambda count: _post(port, [job] * count), counts))
+    if created != jobs:
+        raise SystemExit(f"hourhand created {created} of {jobs} jobs")
+
+
+def _post(port: int, batch: list[dict[str, Any]]) -> int:
+    """How many of these the API created."""
+    request = urllib.request.Request(
+        f"http://127.0.0.1:{port}/v1/jobs/bulk",
+        data=json.dumps(batch).encode(),
+        headers={"Content-Type": "application/json"},
+    )
+    with urllib.request.urlopen(request, timeout=_READY_S) as answer:
+        created: int = json.load(answer)["created"]
+    return created
 
 
 def _wait_for_api(port: int) -> None:

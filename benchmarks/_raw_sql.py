@@ -84,7 +84,7 @@ def _observe(children: list[Any], finished: list[Any], seconds: float) -> float:
     time.sleep(WARM_UP_S)
     before, began_s = sum(each.value for each in finished), time.perf_counter()
     time.sleep(seconds)
-    rate = (sum(each.value for each in finished) - before) / (time.perf_counter() - began_s)
+    rate: float = (sum(each.value for each in finished) - before) / (time.perf_counter() - began_s)
     if not all(child.is_alive() for child in children):
         raise SystemExit("a process of raw SQL ended before its time")
     return rate
