@@ -6,6 +6,7 @@ the exceptions. Those come to Python: late ones (misfire), due ones whose job is
 several slots, runs of deleted jobs.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import groupby
 from typing import Any, NamedTuple
@@ -155,18 +156,38 @@ class _Claiming:
                 "node_id": self._request.node_id,
             },
         )
-        exceptions: list[_Found] = []
-        seen: dict[int, int] = {}
-        for row in rows:
-            seen[row[12]] = seen.get(row[12], 0) + 1
-            if row[11] == _TAKEN:
-                self.runs.append(_claimed(row))
-            else:
-                exceptions.append(_Found(*row))
+        taken = [row for row in rows if row[11] == _TAKEN]
+        exceptions = [_Found(*row[:13]) for row in rows if row[11] != _TAKEN]
+        if taken and taken[0][13] < len(taken):
+            lost = await self._put_back([_Found(*row[:13]) for row in taken])
+            exceptions += [
+                _Found(*row[:13])._replace(fate=_LOST) for row in taken if (row[0], row[2]) in lost
+            ]
+            taken = [row for row in taken if (row[0], row[2]) not in lost]
+        self.runs += [_claimed(row) for row in taken]
+        seen = Counter(row[12] for row in rows)
         if exceptions:
             await self._decide(exceptions)
             self._walk_on(exceptions, seen, limit)
         return all(seen.get(lane, 0) < limit for lane in lanes)
+
+    async def _put_back(self, taken: Sequence[_Found]) -> set[tuple[int, int]]:
+        """Another worker was faster to some of the slots, or a job had several runs: only one of them has it."""
+        rows = await self._tx.all(
+            "put_back",
+            {
+                "job_ids": [found.job_id for found in taken],
+                "slots": [found.slot for found in taken],
+                "scheduled_ats": [found.scheduled_at for found in taken],
+                "due_ats": [found.due_at for found in taken],
+                "lanes": [found.lane for found in taken],
+                "fences": [found.fence - 1 for found in taken],
+                "triggers": [found.trigger for found in taken],
+                "tries": [found.tries for found in taken],
+                "node_id": self._request.node_id,
+            },
+        )
+        return {(row[0], row[1]) for row in rows}
 
     def _pages(self, lane: int, limit: int) -> list[tuple[int, int, int, int, int, int]]:
         """What to look at of a lane: all within the lead, or, walking ahead, what is due and what lies beyond."""
@@ -180,7 +201,7 @@ class _Claiming:
             (lane, *max(beyond, (now_at + 1, 0, 0)), self._until, max(limit, _LEAST_AHEAD)),
         ]
 
-    def _walk_on(self, exceptions: Iterable[_Found], seen: dict[int, int], limit: int) -> None:
+    def _walk_on(self, exceptions: Iterable[_Found], seen: Counter[int], limit: int) -> None:
         """Where to walk on in lanes whose page was full, with runs ahead that cannot be taken yet."""
         last: dict[int, tuple[int, int, int]] = {}
         taken = {run.key for run in self.runs}

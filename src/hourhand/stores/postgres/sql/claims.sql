@@ -41,7 +41,8 @@ CROSS JOIN LATERAL (
         AND due_at > :after::bigint ORDER BY due_at LIMIT 1)) AS found;
 
 -- take_planned: take runs with a free slot, lane by lane in turn; answers them and those that need a decision.
--- fate 0 taken, 1 job full, 2 several slots, 3 deleted, 4 only when due, 6 late, 7 lost its slot meanwhile
+-- fate 0 taken, 1 job full, 2 several slots, 3 deleted, 4 only when due, 6 late. Whoever was faster to a slot is only
+-- seen at the insertion: `inserted` is then less than the number of runs with fate 0, and put_back mends it.
 WITH looked AS MATERIALIZED (
     SELECT p.* FROM unnest(:lanes::integer[], :due_ats::bigint[], :scheduled_ats::bigint[], :job_ids::bigint[],
         :uptos::bigint[], :limits::bigint[]) AS page (lane, due_at, scheduled_at, job_id, upto, most)
@@ -71,19 +72,28 @@ taken AS (
     SELECT job_id, slot, scheduled_at, lane, due_at, trigger, fence + 1, tries, 1, :node_id::bigint, deadline_at,
         :now::bigint, version
     FROM chosen ORDER BY job_id, slot, scheduled_at
-    ON CONFLICT DO NOTHING RETURNING job_id, scheduled_at),
-won AS MATERIALIZED (
-    SELECT chosen.* FROM chosen JOIN taken ON taken.job_id = chosen.job_id AND taken.scheduled_at = chosen.scheduled_at),
-gone AS (DELETE FROM planned WHERE ctid = ANY (ARRAY(SELECT place FROM won)))
+    ON CONFLICT DO NOTHING RETURNING 1),
+gone AS (DELETE FROM planned WHERE ctid = ANY (ARRAY(SELECT place FROM chosen)))
 SELECT job_id, slot, scheduled_at, due_at, fence + 1, tries, trigger, deadline_at, version, tenant, spec, 0 AS fate,
-    lane FROM won
+    lane, (SELECT count(*) FROM taken) AS inserted
+FROM chosen
 UNION ALL
-SELECT job_id, slot, scheduled_at, due_at, fence, tries, trigger, deadline_at, version, tenant, spec, fate, lane
-FROM judged WHERE fate > 0
-UNION ALL
-SELECT job_id, slot, scheduled_at, due_at, fence, tries, trigger, deadline_at, version, tenant, spec, 7, lane
-FROM chosen WHERE NOT EXISTS (
-    SELECT 1 FROM taken WHERE taken.job_id = chosen.job_id AND taken.scheduled_at = chosen.scheduled_at);
+SELECT job_id, slot, scheduled_at, due_at, fence, tries, trigger, deadline_at, version, tenant, spec, fate, lane, 0
+FROM judged WHERE fate > 0;
+
+-- put_back: of runs that were taken, those that did not get their slot are planned again; says which
+WITH given AS (
+    SELECT g.* FROM unnest(:job_ids::bigint[], :slots::bigint[], :scheduled_ats::bigint[], :due_ats::bigint[],
+        :lanes::integer[], :fences::integer[], :triggers::smallint[], :tries::smallint[])
+        AS g (job_id, slot, scheduled_at, due_at, lane, fence, trigger, tries)),
+lost AS MATERIALIZED (
+    SELECT * FROM given WHERE NOT EXISTS (
+        SELECT 1 FROM running AS r WHERE r.job_id = given.job_id AND r.slot = given.slot
+            AND r.scheduled_at = given.scheduled_at AND r.node_id = :node_id::bigint)),
+again AS (
+    INSERT INTO planned (scheduled_at, job_id, lane, due_at, trigger, fence, tries)
+    SELECT scheduled_at, job_id, lane, due_at, trigger, fence, tries FROM lost)
+SELECT job_id, scheduled_at FROM lost;
 
 -- take_given: take planned runs that were decided to go, each into its slot
 WITH given AS (
