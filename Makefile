@@ -50,7 +50,7 @@ docs: .venv/base.stamp ## Write again what documents say of states, settings, ro
 lock: .venv/dev.stamp ## Pin the newest versions again, with hashes
 	@test -x "$(UV)" || command -v "$(UV)" >/dev/null || $(INSTALL) uv
 	@$(COMPILE) pyproject.toml requirements/build.in -o requirements/base.lock
-	@$(COMPILE) pyproject.toml requirements/build.in requirements/dev.in -c requirements/base.lock -o requirements/dev.lock
+	@$(COMPILE) --all-extras pyproject.toml requirements/build.in requirements/dev.in -c requirements/base.lock -o requirements/dev.lock
 
 wheel: .venv/base.stamp ## Build dist/*.whl
 	@$(BIN)/python -m hatchling build --target wheel
