@@ -160,6 +160,21 @@ def test_a_server_that_does_not_answer_is_named_without_its_password(
         assert "canary" not in done.out + done.err
 
 
+@pytest.mark.parametrize("url", ["postgres://ann:ca/nary@[::1/x", "postgres://ann:canary@h:port/x"])
+@pytest.mark.parametrize("arguments", [["api", "--port", "0"], ["scheduler"], ["worker"], ["migrate", "up"]])
+def test_what_is_no_url_is_refused_at_once(
+    hourhand, monkeypatch: pytest.MonkeyPatch, url: str, arguments: list[str]
+) -> None:
+    monkeypatch.setenv("HOURHAND_STORE_URL", url)
+    wired = Wired()
+    done = hourhand(
+        *arguments, api=wired.api, scheduler=wired.scheduler, worker=wired.worker, migrate=wired.migrate
+    )
+    assert (done.code, done.out) == (1, "")
+    assert "expected a URL such as postgres://" in done.err
+    assert "nary" not in done.err
+
+
 @pytest.mark.parametrize("part", [*PARTS, "migrate"])
 def test_help_says_what_it_is_for(hourhand, part: str) -> None:
     done = hourhand(part, "--help")

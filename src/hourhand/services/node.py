@@ -111,7 +111,7 @@ class Node:
 
     def _planning_duties(self, scheduler: Scheduler) -> tuple[Duty, ...]:
         self._plan = self._duty("plan", scheduler.planner.step, poll_us=self._seldom)
-        self._sweep = self._duty("sweep", self._sweep_step)  # asks nobody where it is not its turn
+        self._sweep = self._duty("sweep", self._sweep_step, poll_us=self._seldom)
         return self._plan, self._sweep
 
     def _tenure_duties(self, scheduler: Scheduler | None) -> tuple[Duty, ...]:
@@ -198,4 +198,4 @@ class Node:
             case Hint.CANCEL if self._worker is not None:
                 self._cancel.wake()
             case _:
-                pass  # not its matter; what jobs want is seen by the sweeper, which looks every second
+                pass  # not its matter; what jobs want is seen by the sweeper, which looks all the time

@@ -15,7 +15,8 @@ from hourhand.telemetry import Telemetry
 
 PAGE = 500
 SLACK_US = 10 * SECOND_US  # a live worker ends its attempts at the deadline by itself
-_PERIOD_US = SECOND_US
+PERIOD_US = SECOND_US
+SHARED_PERIOD_US = 2 * SECOND_US  # over a network, where every look costs the server some statements
 _APART_US = 3 * SECOND_US  # between last chances: more than the usual lead, so that each is alone in a hand
 _LONGEST_APART_US = 60 * SECOND_US  # for as many as there are
 _PURGE_PERIOD_US = 60 * SECOND_US
@@ -25,11 +26,20 @@ _encode = msgspec.json.Encoder().encode
 class Sweeper:
     """One bounded page of each repair per step."""
 
-    def __init__(self, *, store: Store, keep_us: int, dead_keep_us: int, telemetry: Telemetry) -> None:
+    def __init__(
+        self,
+        *,
+        store: Store,
+        keep_us: int,
+        dead_keep_us: int,
+        telemetry: Telemetry,
+        period_us: int = PERIOD_US,
+    ) -> None:
         self._store = store
         self._keep_us = keep_us
         self._dead_keep_us = dead_keep_us
         self._telemetry = telemetry
+        self._period_us = period_us
         self._late_cursors: dict[int, Cursor] = {}
         self._purge_at = 0
 
@@ -47,9 +57,8 @@ class Sweeper:
             self._telemetry.backlog(await self._store.backlog())
         if more:
             return now_at
-        return (
-            now_at + _PERIOD_US if attend_at is None else min(now_at + _PERIOD_US, max(attend_at, now_at + 1))
-        )
+        next_at = now_at + self._period_us
+        return next_at if attend_at is None else min(next_at, max(attend_at, now_at + 1))
 
     async def rescue(self, now_at: int) -> bool:
         """Take runs from lost workers and from attempts long past their deadline; True while there are more."""

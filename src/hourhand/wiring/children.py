@@ -21,6 +21,7 @@ _PIPE = "_HOURHAND_PARENT_PIPE"  # not a setting: those begin with HOURHAND_
 _LONGEST_PAUSE_S = 30.0
 _STEADY_S = 60.0  # a child that lived this long is started again at once
 _KILL_AFTER_S = 30.0  # beyond its drain
+_TERMINATED = 128 + signal.SIGTERM
 
 _log = logger("hourhand.processes")
 
@@ -102,7 +103,7 @@ class _Child:
             began_s = loop.time()
             code = await self._live()
             if self._ending.asked.is_set():
-                return code
+                return 0 if code == _TERMINATED else code  # told so before it could heed it: it had not begun
             if code == REFUSED:
                 self._ending.ask()
                 return 1

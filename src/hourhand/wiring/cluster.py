@@ -145,7 +145,6 @@ class _Process:
             for one in sockets.values():
                 one.close()
             await self._databases.close()
-            feed.say("stopped")
             writer.close()
 
     async def _live(self, sockets: dict[str, socket.socket], feed: Feed) -> None:
@@ -183,6 +182,7 @@ class _Process:
             for target in self._targets.values():
                 await target.close()
             watch.stop()
+            feed.say("stopped")
 
     async def _until_end(self, tasks: list[asyncio.Task[None]], serving: list[asyncio.Task[None]]) -> None:
         """Until it is told to end, a server ends, or something cannot start after all."""

@@ -15,7 +15,7 @@ from hourhand.queues.native import NativeQueue
 from hourhand.services.node import Node, Scheduler
 from hourhand.services.planner import Planner
 from hourhand.services.room import Room
-from hourhand.services.sweeper import Sweeper
+from hourhand.services.sweeper import PERIOD_US, SHARED_PERIOD_US, Sweeper
 from hourhand.services.tenure import Tenure
 from hourhand.services.worker import Settled, Worker
 from hourhand.telemetry import Telemetry
@@ -120,6 +120,7 @@ class Nodes:
                 keep_us=settings.history.keep_us,
                 dead_keep_us=settings.history.dead_keep_us,
                 telemetry=telemetry,
+                period_us=PERIOD_US if tenure is None else SHARED_PERIOD_US,
             ),
             tenure=tenure,
         )
