@@ -18,23 +18,33 @@ class Clock(Protocol):
         ...
 
 
+def monotonic_us() -> int:
+    """This machine's time that nobody sets, for distances between instants; its start means nothing."""
+    return time.monotonic_ns() // 1000
+
+
+def wall_us() -> int:
+    """This machine's idea of the present instant, right or wrong."""
+    return time.time_ns() // 1000
+
+
 class SystemClock:
     """The machine's clock; small corrections never make it step back, a jump is followed."""
 
     def __init__(self) -> None:
-        self._wall_at = time.time_ns() // 1000
-        self._monotonic_us = time.monotonic_ns() // 1000
+        self._wall_at = wall_us()
+        self._monotonic_us = monotonic_us()
         self._last_at = self._wall_at
 
     def now(self) -> int:
         """Wall time, monotone between jumps of over a second."""
         wall_at = time.time_ns() // 1000
         if wall_at < self._last_at:
-            monotonic_us = time.monotonic_ns() // 1000
-            expected_at = self._wall_at + monotonic_us - self._monotonic_us
+            now_us = monotonic_us()
+            expected_at = self._wall_at + now_us - self._monotonic_us
             if expected_at - wall_at < _JUMP_US:
                 return self._last_at
-            self._wall_at, self._monotonic_us = wall_at, monotonic_us
+            self._wall_at, self._monotonic_us = wall_at, now_us
         self._last_at = wall_at
         return wall_at
 

@@ -1,13 +1,26 @@
-"""Makes the ids that cannot be computed: new jobs and new nodes.
+"""Makes the ids that cannot be computed: new jobs and new nodes. The only place that draws at random.
 
 A job id grows with time; its layout is `core.identity`'s. Two processes may draw alike; the store refuses
 the second and the caller draws again.
 """
 
 import random
+import secrets
 
 from hourhand.clock import Clock
 from hourhand.core.identity import ID_COUNTER_BITS, ID_EPOCH_MS, ID_NODE_BITS, compose_job_id
+
+_drawing = random.Random()
+
+
+def draw() -> float:
+    """At least 0 and below 1: spreads what processes would do at the same moment. Keeps no secret."""
+    return _drawing.random()
+
+
+def process_name() -> str:
+    """A word that no other process has."""
+    return secrets.token_hex(8)
 
 
 class IdSource:

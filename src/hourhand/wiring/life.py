@@ -2,13 +2,13 @@
 
 import asyncio
 import gc
-import random
 import signal
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
 import uvloop
 
+from hourhand import ids
 from hourhand.services.node import Node
 
 # A herd in hand is hundreds of thousands of objects without a cycle; with the default of 700 new objects
@@ -18,7 +18,7 @@ _LAST_TASKS_S = 1.0  # what is left of the loop's tasks may end, once everything
 _FIRST_PAUSE_S = 0.25
 _LONGEST_PAUSE_S = 5.0
 
-draw: Callable[[], float] = random.SystemRandom().random  # the jitter of pauses
+draw: Callable[[], float] = ids.draw  # the jitter of pauses
 
 
 def run_loop(main: Coroutine[Any, Any, int]) -> int:

@@ -2,34 +2,51 @@
 
 An operation that loses a race (deadlock, serialisation, a key that somebody else took meanwhile) is
 started over on the spot. Anything wrong with the connection or the server is `Unavailable`: the verb then
-happened fully or not at all, and may be repeated. Behind a pooler that shares connections between
-transactions nothing is kept on a connection: no prepared statements, no settings beyond the transaction.
+happened fully or not at all, and may be repeated. A verb ends within its time whatever the server does.
+Behind a pooler that shares connections between transactions nothing is kept on a connection: no prepared
+statements, no settings beyond the transaction.
 """
 
 import asyncio
-import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 import asyncpg
 
 from hourhand.clock import Clock
-from hourhand.errors import CannotStart, HourhandError, StorageFull, Unavailable
+from hourhand.errors import Unavailable
+from hourhand.ids import draw
+from hourhand.stores.postgres.faults import (
+    CONNECTION_FAULTS,
+    is_about_values,
+    must_reconnect,
+    translated,
+    unavailable,
+)
 from hourhand.stores.postgres.server_clock import ServerClock
 from hourhand.stores.postgres.statements import statements
 from hourhand.stores.relational.tx import ChangedMeanwhile, Operation, Parameters, T
 
 POOL_SIZE = 8
-_TRIES = 6
+
+# How long a verb may take in all. People and sharded lists wait for reads; a worker renews its lease of 30 s
+# every 10 s, so it must learn of a dead connection in time to try another. Verbs of the background may have
+# hundreds of thousands of rows to write.
+READ_S = 5.0
+WRITE_S = 10.0
+LONG_S = 60.0
+_ACQUIRE_SHARE = 0.8  # of that time; then the answer can still say what was waited for
 _CONNECT_S = 5.0
-_ACQUIRE_S = 10.0
-_COMMAND_S = 30.0
+_ROLL_BACK_S = 0.5  # a connection that takes longer for this is not worth keeping
+
+_TRIES = 6
 _SETTINGS = {
     "application_name": "hourhand",
-    "lock_timeout": "10s",
-    "statement_timeout": "30s",
-    "idle_in_transaction_session_timeout": "30s",
+    "lock_timeout": "5s",
+    "statement_timeout": f"{LONG_S:g}s",
+    # A process that is paused in the middle of a transaction keeps others from its rows: not for long.
+    "idle_in_transaction_session_timeout": "5s",
     # Hot tables are empty or full from one moment to the next: plans must not follow their statistics,
     # and every statement has an index for its one way.
     "plan_cache_mode": "force_generic_plan",
@@ -42,7 +59,6 @@ _AGAIN = (
     asyncpg.UniqueViolationError,
     ChangedMeanwhile,
 )
-_GONE = (asyncpg.PostgresConnectionError, asyncpg.InterfaceError, OSError, TimeoutError)
 
 
 class PostgresTx:
@@ -86,8 +102,9 @@ class PostgresTx:
         if self._clock is not None:
             self.now_at = self._clock.now()
             return
+        asked_us = self._server_clock.monotonic_us()
         self.now_at = await self._connection.fetchval(self._statements["now"].text)
-        self._server_clock.seen(self.now_at)
+        self._server_clock.seen(self.now_at, asked_us)
 
     def _bound(self, name: str, parameters: Parameters) -> tuple[str, Sequence[Any]]:
         statement = self._statements[name]
@@ -118,41 +135,39 @@ class PostgresEngine:
         self._pool: Any = None
         self._opening = asyncio.Lock()
         self._closed = False
-        self._random = random.Random()  # noqa: S311 - spreads retries, keeps no secret
         self.mend: Callable[[], Awaitable[None]] | None = None  # makes what a write found missing
         settings = "; ".join(f"SET LOCAL {name} = '{value}'" for name, value in _SETTINGS.items())
         own = f"; {settings}" if pooled else ""
         self._begin = f"BEGIN{own}"
         self._begin_reading = f"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY{own}"
 
-    async def on_connection(self, work: Callable[[Any], Awaitable[T]]) -> T:
+    async def on_connection(self, work: Callable[[Any], Awaitable[T]], *, within_s: float = LONG_S) -> T:
         """Let something work on a bare connection, outside our transactions: schema, partitions."""
-        async with self._connection() as connection:
+        async with self._in_words(within_s), self._connection(within_s) as connection:
             return await work(connection)
 
-    async def write(self, operation: Operation[T], *, timed: bool = True) -> T:
+    async def write(self, operation: Operation[T], *, timed: bool = True, within_s: float = WRITE_S) -> T:
         """Execute in a transaction that is durable when this returns; over again when it loses a race."""
-        for number in range(1, _TRIES):
-            try:
-                return await self._execute(self._begin, operation, timed)
-            except asyncpg.CheckViolationError as error:
-                if self.mend is None or "no partition" not in str(error):
-                    raise translated(error) from error
-                await self.mend()
-            except _AGAIN:
-                await asyncio.sleep(self._random.random() * 0.01 * 2**number)
-        try:
-            return await self._execute(self._begin, operation, timed)
-        except _AGAIN as error:
-            raise Unavailable(f"the store is too busy with the same rows: {error}") from error
+        async with self._in_words(within_s):
+            for number in range(1, _TRIES):
+                try:
+                    return await self._execute(self._begin, operation, timed, within_s)
+                except asyncpg.CheckViolationError as error:
+                    if self.mend is None or "no partition" not in str(error):
+                        raise
+                    await self.mend()
+                except _AGAIN:
+                    await asyncio.sleep(draw() * 0.01 * 2**number)
+            return await self._execute(self._begin, operation, timed, within_s)
 
-    async def read(self, operation: Operation[T]) -> T:
+    async def read(self, operation: Operation[T], *, within_s: float = READ_S) -> T:
         """Execute on one snapshot."""
-        return await self._execute(self._begin_reading, operation, timed=True)
+        async with self._in_words(within_s):
+            return await self._execute(self._begin_reading, operation, timed=True, within_s=within_s)
 
     async def execute(self, text: str, *values: Any) -> None:
         """One statement outside any transaction; waits for its turn like the others."""
-        async with self._connection() as connection:
+        async with self._in_words(WRITE_S), self._connection(WRITE_S) as connection:
             if self.pooled:  # its parse and its execution must meet the same server
                 await connection.execute(self._begin)
                 await connection.execute(text, *values)
@@ -168,53 +183,78 @@ class PostgresEngine:
         try:
             async with asyncio.timeout(_CONNECT_S):
                 await self._pool.close()
-        except TimeoutError:
+        except (asyncpg.PostgresError, *CONNECTION_FAULTS):
             self._pool.terminate()
 
-    async def _execute(self, begin: str, operation: Operation[T], timed: bool) -> T:
-        async with self._connection() as connection:
+    async def _execute(self, begin: str, operation: Operation[T], timed: bool, within_s: float) -> T:
+        async with self._connection(within_s) as connection:
             tx = PostgresTx(connection, self._clock, self._server_clock)
             await connection.execute(begin)
-            try:
-                if timed:
-                    await tx.look_at_clock()
-                result = await operation(tx)
-            except BaseException:
-                await _roll_back(connection)
-                raise
-            await connection.execute("COMMIT")
+            if timed:
+                await tx.look_at_clock()
+            result = await operation(tx)
+            if (
+                await connection.execute("COMMIT") != "COMMIT"
+            ):  # a server says so where a statement had failed
+                raise Unavailable("the database took back what was to be committed")
         if tx.hints:
             self._notify(tx.hints)
         return result
 
     @asynccontextmanager
-    async def _connection(self) -> AsyncIterator[Any]:
+    async def _in_words(self, within_s: float) -> AsyncIterator[None]:
+        """The whole of a verb: ends in time, and what goes wrong is said in our words."""
+        try:
+            async with asyncio.timeout(within_s):
+                yield
+        except _AGAIN as error:
+            raise Unavailable(f"the store is too busy with the same rows: {type(error).__name__}") from error
+        except (asyncpg.PostgresError, *CONNECTION_FAULTS) as error:
+            if is_about_values(error):
+                raise  # a mistake of ours, which waiting does not mend
+            raise unavailable(error) from error
+
+    @asynccontextmanager
+    async def _connection(self, within_s: float) -> AsyncIterator[Any]:
         if self._closed:
             raise Unavailable("the store is closed")
+        pool = self._pool or await self._open_pool()
         try:
-            pool = self._pool or await self._open_pool()
-            connection = await pool.acquire(timeout=_ACQUIRE_S)
-        except (asyncpg.PostgresError, *_GONE) as error:
-            raise translated(error) from error
-        broken = True
+            connection = await pool.acquire(timeout=within_s * _ACQUIRE_SHARE)
+        except TimeoutError as error:
+            if pool.get_size() >= self._pool_size and not pool.get_idle_size():
+                raise Unavailable(
+                    f"all {self._pool_size} connections of this process to the database are busy"
+                ) from error
+            raise
         try:
             yield connection
-            broken = False
-        except (*_AGAIN, asyncpg.CheckViolationError):
-            broken = False
+        except BaseException as error:
+            await self._give_up(pool, connection, error)
             raise
-        except HourhandError:
-            broken = False
-            raise
-        except asyncpg.PostgresError as error:
-            broken = _must_reconnect(error)
-            raise translated(error) from error
-        except _GONE as error:
-            raise translated(error) from error
         finally:
-            if broken:
-                connection.terminate()
-            await pool.release(connection)
+            await _release(pool, connection)
+
+    async def _give_up(self, pool: Any, connection: Any, error: BaseException) -> None:
+        """Take back a transaction that failed; a connection that cannot even do that is closed, which does it too.
+
+        One that does not answer, or whose server has changed its role, says the same of the others.
+        """
+        if connection.is_closed():
+            return
+        try:
+            await connection.execute("ROLLBACK", timeout=_ROLL_BACK_S)
+        except TimeoutError:
+            connection.terminate()
+            await pool.expire_connections()
+        except (asyncpg.PostgresError, *CONNECTION_FAULTS):
+            connection.terminate()
+        except BaseException:
+            connection.terminate()
+            raise
+        if must_reconnect(error):
+            connection.terminate()
+            await pool.expire_connections()
 
     async def _open_pool(self) -> Any:
         async with self._opening:
@@ -224,54 +264,23 @@ class PostgresEngine:
                     min_size=1,
                     max_size=self._pool_size,
                     timeout=_CONNECT_S,
-                    command_timeout=_COMMAND_S,
                     reset=_keep,
                     max_inactive_connection_lifetime=300,
                     statement_cache_size=0 if self.pooled else 500,
                     max_cached_statement_lifetime=0,
                     server_settings={} if self.pooled else _SETTINGS,
                 )
-                self._pool = await pool
+                try:
+                    self._pool = await pool
+                except (asyncpg.PostgresError, *CONNECTION_FAULTS) as error:
+                    raise translated(error) from error
         return self._pool
 
 
-def translated(error: BaseException) -> HourhandError:
-    """A driver's error in our words."""
-    match error:
-        case asyncpg.DiskFullError():
-            return StorageFull("the disk of the database is full; nothing was written")
-        case asyncpg.ReadOnlySQLTransactionError():
-            return Unavailable("the database is read-only (a standby, or after a failover); trying again")
-        case asyncpg.TooManyConnectionsError():
-            return Unavailable("the database has no connection left")
-        case asyncpg.QueryCanceledError() | asyncpg.LockNotAvailableError():
-            return Unavailable(f"the database took too long: {error}")
-        case asyncpg.InvalidAuthorizationSpecificationError() | asyncpg.InvalidCatalogNameError():
-            return CannotStart(f"the database refuses the connection: {error}")
-        case TimeoutError():
-            return Unavailable("the database does not answer in time")
-        case _:
-            return Unavailable(f"the database cannot do that right now: {str(error) or type(error).__name__}")
-
-
-def _must_reconnect(error: asyncpg.PostgresError) -> bool:
-    """Whether another connection may find a server that can do better."""
-    kinds = (
-        asyncpg.ReadOnlySQLTransactionError,
-        asyncpg.OperatorInterventionError,
-        asyncpg.InvalidSQLStatementNameError,
-        asyncpg.InvalidCachedStatementError,
-    )
-    return isinstance(error, kinds)
-
-
-async def _roll_back(connection: Any) -> None:
-    """Give up a transaction; a connection that cannot even do that is closed, which does it too."""
-    try:
-        if not connection.is_closed():
-            await asyncio.shield(connection.execute("ROLLBACK", timeout=_CONNECT_S))
-    except (asyncpg.PostgresError, *_GONE):
-        connection.terminate()
+async def _release(pool: Any, connection: Any) -> None:
+    """Give a connection back; if that is not possible it is gone, and a new one will be made."""
+    with suppress(asyncpg.PostgresError, *CONNECTION_FAULTS):
+        await pool.release(connection, timeout=_ROLL_BACK_S)
 
 
 async def _keep(connection: Any) -> None:

@@ -14,7 +14,7 @@ import asyncpg
 import msgspec
 
 from hourhand.errors import CannotStart, Unavailable
-from hourhand.stores.postgres.engine import translated
+from hourhand.stores.postgres.faults import translated
 from hourhand.stores.postgres.statements import steps
 
 APPLICATION = "hourhand"

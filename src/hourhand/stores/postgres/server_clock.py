@@ -5,22 +5,23 @@ the one that travelled least counts. So a wrong or jumping wall clock of a node 
 that goes by this clock starts before its time.
 """
 
-import time
 from collections.abc import Callable
+
+from hourhand.clock import monotonic_us, wall_us
 
 _WINDOW_US = 30_000_000  # of the last one to two windows the best answer counts; clocks drift apart slowly
 _JUMP_US = 1_000_000  # a server's clock that went back this far was set anew; less is made up for by waiting
+
+_QUICK_US = 50_000  # an answer to this is no slow one
 
 
 class ServerClock:
     """Implements `clock.Clock`."""
 
     def __init__(
-        self,
-        monotonic_us: Callable[[], int] = lambda: time.monotonic_ns() // 1000,
-        wall_us: Callable[[], int] = lambda: time.time_ns() // 1000,
+        self, monotonic_us: Callable[[], int] = monotonic_us, wall_us: Callable[[], int] = wall_us
     ) -> None:
-        self._monotonic_us = monotonic_us
+        self.monotonic_us = monotonic_us
         began_us = monotonic_us()
         self._offset_us = wall_us() - began_us  # until the first answer
         self._asked = False
@@ -30,23 +31,25 @@ class ServerClock:
 
     def now(self) -> int:
         """The server's time, hardly late and never early; steps back only when the server's clock did."""
-        now_at = self._monotonic_us() + self._offset_us
+        now_at = self.monotonic_us() + self._offset_us
         if now_at < self._last_at < now_at + _JUMP_US:
             return self._last_at
         self._last_at = now_at
         return now_at
 
-    def seen(self, server_at: int) -> None:
-        """An answer with the server's time has just arrived."""
-        monotonic_us = self._monotonic_us()
-        offset_us = server_at - monotonic_us
-        if self._best_us is None or offset_us > self._best_us:
-            self._best_us = offset_us
+    def seen(self, server_at: int, asked_us: int) -> None:
+        """An answer with the server's time, to a question of this monotonic moment, has just arrived."""
+        arrived_us = self.monotonic_us()
+        offset_us = (
+            server_at - arrived_us
+        )  # at least; at most what it would be had the question taken no time
+        self._best_us = offset_us if self._best_us is None else max(offset_us, self._best_us)
         if not self._asked or offset_us > self._offset_us:
             self._asked = True
             self._offset_us = offset_us
-        elif (
-            monotonic_us >= self._window_end_us
-        ):  # less all the time: not slow answers, the clocks moved apart
+        elif server_at - asked_us < self._offset_us:  # surely ahead: its clock goes slower, or was set back
+            is_quick = arrived_us - asked_us < _QUICK_US
+            self._offset_us = self._best_us = offset_us if is_quick else server_at - asked_us
+        elif arrived_us >= self._window_end_us:  # less all the time: not slow answers, the clocks moved apart
             self._offset_us, self._best_us = self._best_us, None
-            self._window_end_us = monotonic_us + _WINDOW_US
+            self._window_end_us = arrived_us + _WINDOW_US

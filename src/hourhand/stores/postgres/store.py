@@ -1,6 +1,5 @@
 """The PostgreSQL store: how a database is opened, the hot verbs, and how others are told of changes."""
 
-import secrets
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
@@ -16,14 +15,15 @@ from hourhand.core.plan import ClockPlan
 from hourhand.core.run import Settlement
 from hourhand.core.schedule import tzdata_version
 from hourhand.errors import CannotStart
+from hourhand.ids import process_name
 from hourhand.ports import store as port
 from hourhand.stores.postgres import claims, partitions, planning, schema, settling
 from hourhand.stores.postgres.channel import HINTS, Channel
-from hourhand.stores.postgres.engine import PostgresEngine
+from hourhand.stores.postgres.engine import LONG_S, WRITE_S, PostgresEngine
 from hourhand.stores.postgres.finished import finished_runs
 from hourhand.stores.postgres.gathering import Gathering
 from hourhand.stores.postgres.server_clock import ServerClock
-from hourhand.stores.relational import jobs
+from hourhand.stores.relational import jobs, nodes
 from hourhand.stores.relational.membership import Settings
 from hourhand.stores.relational.store import Hints, RelationalStore
 from hourhand.telemetry import logger
@@ -87,7 +87,7 @@ class PostgresStore(RelationalStore):
         async def say(name: str, payload: str) -> None:
             await engine.execute("SELECT pg_notify($1, $2)", name, payload)
 
-        channel = Channel(listen_url=listen, execute_notify=say, publisher=secrets.token_hex(8))
+        channel = Channel(listen_url=listen, execute_notify=say, publisher=process_name())
         channel.listen(
             HINTS, lambda words: hints.publish(_known(words)), lambda: hints.publish(list(port.Hint))
         )
@@ -120,7 +120,7 @@ class PostgresStore(RelationalStore):
         return await self._creating.add(drafts)
 
     async def plan(self, plans: Sequence[ClockPlan]) -> int:
-        return await self._engine.write(lambda tx: planning.plan(tx, plans))
+        return await self._engine.write(lambda tx: planning.plan(tx, plans), within_s=LONG_S)
 
     async def claim(self, request: port.ClaimRequest) -> port.Claim:
         return await self._engine.write(lambda tx: claims.claim(tx, request))
@@ -128,11 +128,21 @@ class PostgresStore(RelationalStore):
     async def settle(self, worker: str, settlements: Sequence[Settlement]) -> list[Settlement]:
         return await self._engine.write(lambda tx: settling.settle(tx, worker, settlements), timed=False)
 
+    async def renew_node(self, node_id: int, kind: str, name: str, lease_us: int) -> None:
+        await self._engine.write(
+            lambda tx: nodes.renew_node(tx, node_id, kind, name, lease_us),
+            within_s=_worth_waiting_s(lease_us),
+        )
+
     async def hold_segments(self, node_id: int, kind: str, name: str, lease_us: int) -> Mapping[int, int]:
         if self._zones_are_old:  # alive, but not among those who plan
             await self.renew_node(node_id, f"{kind}, old zone data", name, lease_us)
             return {}
-        return await super().hold_segments(node_id, kind, name, lease_us)
+        segments = self._settings.segments
+        return await self._engine.write(
+            lambda tx: nodes.hold_segments(tx, segments, node_id, kind, name, lease_us),
+            within_s=_worth_waiting_s(lease_us),
+        )
 
     async def purge(self, history_before_at: int, dead_before_at: int, limit: int) -> bool:
         more = await super().purge(history_before_at, dead_before_at, limit)
@@ -236,6 +246,11 @@ def split_pooler(url: str) -> tuple[str, bool]:
         raise CannotStart(f"store.url: pooler={pooler} is not known; it can be transaction or none")
     rest = urlencode([(name, value) for name, value in query if name != "pooler"])
     return urlunsplit(parts._replace(query=rest)), pooler == "transaction"
+
+
+def _worth_waiting_s(lease_us: int) -> float:
+    """A renewal that is answered after the lease has run out is worth nothing; trying again may be."""
+    return min(WRITE_S, lease_us / SECOND_US)
 
 
 def _known(words: str) -> list[str]:
