@@ -13,7 +13,7 @@ from hourhand.stores.relational.jobs import load
 from hourhand.stores.relational.reading import get_run
 from hourhand.stores.relational.rows import UnstartedRow
 from hourhand.stores.relational.slots import end_unstarted, hand_on
-from hourhand.stores.relational.tx import Tx
+from hourhand.stores.relational.tx import ChangedMeanwhile, Tx
 
 _END = (FOREVER, FOREVER, FOREVER)
 
@@ -88,9 +88,10 @@ async def cancel_run(tx: Tx, tenant: str, key: RunKey) -> RunView | None:
         unstarted = [UnstartedRow(*row) for row in rows]
         await end_unstarted(tx, key.job_id, unstarted, State.CANCELLED, {"reason": Reason.ASKED.value})
         await hand_on(tx, key.job_id)
-    else:
-        await tx.run("ask_cancel_run", (key.job_id, key.scheduled_at))
+    elif await tx.run("ask_cancel_run", (key.job_id, key.scheduled_at)):
         tx.hints.add(Hint.CANCEL)
+    else:
+        raise ChangedMeanwhile  # it was executed when it was looked for elsewhere, and is no longer
     return await get_run(tx, tenant, key)
 
 

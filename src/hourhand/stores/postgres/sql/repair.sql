@@ -26,10 +26,18 @@ SELECT segment, fence FROM segments WHERE node_id = $1;
 -- give_segments: a node gives back its last segments
 UPDATE segments SET node_id = NULL WHERE node_id = :node_id AND segment >= :from;
 
--- take_segments: a node takes segments that no live node holds
+-- take_segments: a node takes segments that no live node holds. The lease of the node before is looked at under a
+-- lock (whoever renews it at this moment either keeps its segments or sees that they are gone)
+WITH free AS MATERIALIZED (
+    SELECT s.segment FROM segments AS s
+    WHERE s.node_id IS NULL OR NOT EXISTS (SELECT 1 FROM nodes AS n WHERE n.id = s.node_id)
+    ORDER BY s.segment LIMIT :limit FOR UPDATE SKIP LOCKED),
+expired AS MATERIALIZED (
+    SELECT s.segment FROM segments AS s JOIN nodes AS n ON n.id = s.node_id WHERE n.lease_until <= :now
+    ORDER BY s.segment LIMIT :limit FOR UPDATE OF s SKIP LOCKED FOR SHARE OF n SKIP LOCKED)
 UPDATE segments SET node_id = :node_id, fence = fence + 1 WHERE segment = ANY (ARRAY(
-    SELECT s.segment FROM segments AS s LEFT JOIN nodes AS n ON n.id = s.node_id
-    WHERE n.lease_until IS NULL OR n.lease_until <= :now ORDER BY s.segment LIMIT :limit FOR UPDATE OF s SKIP LOCKED))
+    SELECT segment FROM (SELECT segment FROM free UNION ALL SELECT segment FROM expired) AS found
+    ORDER BY segment LIMIT :limit))
 RETURNING segment, fence;
 
 -- nodes: every node
@@ -52,19 +60,21 @@ SELECT job_id, slot, scheduled_at, fence, cancel FROM running WHERE node_id = $1
 SELECT job_id, slot, scheduled_at, fence, cancel FROM running WHERE node_id = $1 AND cancel = 1;
 
 -- strays_of: runs of a lost node
-SELECT r.job_id, r.slot, r.scheduled_at, r.due_at, r.fence, r.tries, r.version, coalesce(n.name, ''), 1, r.cancel, j.spec
-FROM running AS r LEFT JOIN nodes AS n ON n.id = r.node_id LEFT JOIN jobs AS j ON j.id = r.job_id
-WHERE r.node_id = $1 AND r.phase IN (1, 2) LIMIT $2;
+SELECT r.job_id, r.slot, r.scheduled_at, r.due_at, r.fence, r.tries, r.version,
+    coalesce((SELECT name FROM nodes WHERE id = r.node_id), ''), 1, r.cancel, (SELECT spec FROM jobs WHERE id = r.job_id)
+FROM running AS r WHERE r.node_id = $1 AND r.phase IN (1, 2) ORDER BY r.node_id, r.deadline_at LIMIT $2;
 
 -- overdue_of: runs of a live node that are long past their deadline
-SELECT r.job_id, r.slot, r.scheduled_at, r.due_at, r.fence, r.tries, r.version, coalesce(n.name, ''), 0, r.cancel, j.spec
-FROM running AS r LEFT JOIN nodes AS n ON n.id = r.node_id LEFT JOIN jobs AS j ON j.id = r.job_id
-WHERE r.node_id = $1 AND r.phase IN (1, 2) AND r.deadline_at < $2 ORDER BY r.deadline_at LIMIT $3;
+SELECT r.job_id, r.slot, r.scheduled_at, r.due_at, r.fence, r.tries, r.version,
+    coalesce((SELECT name FROM nodes WHERE id = r.node_id), ''), 0, r.cancel, (SELECT spec FROM jobs WHERE id = r.job_id)
+FROM running AS r
+WHERE r.node_id = $1 AND r.phase IN (1, 2) AND r.deadline_at < $2 ORDER BY r.node_id, r.deadline_at LIMIT $3;
 
 -- overdue_reports: accepted runs whose report did not come in time
-SELECT r.job_id, r.slot, r.scheduled_at, r.due_at, r.fence, r.tries, r.version, '', 0, r.cancel, j.spec
-FROM running AS r LEFT JOIN jobs AS j ON j.id = r.job_id
-WHERE r.node_id IS NULL AND r.phase IN (1, 2) AND r.deadline_at < $1 ORDER BY r.deadline_at LIMIT $2;
+SELECT r.job_id, r.slot, r.scheduled_at, r.due_at, r.fence, r.tries, r.version, '', 0, r.cancel,
+    (SELECT spec FROM jobs WHERE id = r.job_id)
+FROM running AS r
+WHERE r.node_id IS NULL AND r.phase IN (1, 2) AND r.deadline_at < $1 ORDER BY r.node_id, r.deadline_at LIMIT $2;
 
 -- late_in_lane: scheduled runs of a lane past their grace, after a cursor
 SELECT p.job_id, p.scheduled_at, p.lane, p.due_at, p.trigger, p.fence, p.tries, p.due_at + j.grace_us < :now::bigint
@@ -75,9 +85,14 @@ FROM (SELECT * FROM planned
 JOIN jobs AS j ON j.id = p.job_id ORDER BY p.due_at, p.scheduled_at, p.job_id;
 
 -- blocked_with_room: jobs with waiting runs and fewer slots taken than allowed
-SELECT b.job_id FROM (SELECT DISTINCT job_id FROM blocked) AS b JOIN jobs AS j ON j.id = b.job_id
-WHERE j.concurrency IS NULL
-    OR (SELECT count(*) FROM running AS r WHERE r.job_id = b.job_id) < j.concurrency LIMIT $1;
+WITH RECURSIVE waiting (job_id) AS (
+    (SELECT job_id FROM blocked ORDER BY job_id LIMIT 1)
+    UNION ALL
+    SELECT later.job_id FROM waiting CROSS JOIN LATERAL (
+        SELECT blocked.job_id FROM blocked WHERE blocked.job_id > waiting.job_id ORDER BY blocked.job_id LIMIT 1) AS later)
+SELECT w.job_id FROM waiting AS w
+CROSS JOIN LATERAL (SELECT coalesce(concurrency, 2147483647) AS most FROM jobs WHERE id = w.job_id LIMIT 1) AS j
+WHERE (SELECT count(*) FROM running AS r WHERE r.job_id = w.job_id) < j.most LIMIT $1;
 
 -- purge_history: drop old rows of times that have no partition of their own
 DELETE FROM history_far WHERE ctid = ANY (ARRAY(

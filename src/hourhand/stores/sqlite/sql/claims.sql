@@ -178,3 +178,6 @@ DELETE FROM temp.candidate WHERE job_id = ? AND lane % 128 / 32 = 3;
 
 -- ask_cancel: ask the workers to cancel what a job runs
 UPDATE running SET cancel = 1 WHERE job_id = ? AND phase = 1;
+
+-- hold_slots: there is one writer, so nobody frees a slot meanwhile
+SELECT 1 WHERE ? IS NULL;
