@@ -82,6 +82,9 @@ LIMITS = (
     Limit(
         "how long past its deadline a live worker's run is left alone", "services.sweeper", "SLACK_US", "us"
     ),
+    Limit("time between looks where others' commits are told", "services.node", "RARE_POLL_US", "us"),
+    Limit("time between sweeps of a file", "services.sweeper", "PERIOD_US", "us"),
+    Limit("time between sweeps of a shared store", "services.sweeper", "SHARED_PERIOD_US", "us"),
     Limit("longest sleep of a duty", "services.loop", "MAX_SLEEP_US", "us"),
     Limit("threads for functions that are not async", "wiring.parts", "_THREADS"),
     Limit("calls under way to HTTP targets", "targets.http", "HttpSettings.connections"),

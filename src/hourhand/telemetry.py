@@ -232,6 +232,11 @@ def logger(name: str, **bound: object) -> structlog.typing.FilteringBoundLogger:
     return cast(structlog.typing.FilteringBoundLogger, structlog.get_logger(name, **bound))
 
 
+def label_lines(**labels: object) -> None:
+    """Say this on every line of the present task, and of the tasks that it starts from now on."""
+    structlog.contextvars.bind_contextvars(**labels)
+
+
 def _strike_out(_logger: object, _method: str, line: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
     for key, value in line.items():
         if key.lower() in _STRUCK_KEYS:

@@ -50,7 +50,7 @@ class Share:
         self._held = held
         self.wake = wake
         self._reserved = 0
-        self._doubtful = False  # the last claim failed
+        self.doubtful = False  # the last claim failed
         self.hungry = False  # there may be more for it than it had room for
 
     @property
@@ -67,7 +67,7 @@ class Share:
     def free(self) -> int:
         """How much it could reserve now."""
         free = self._room.free_for(self)
-        return min(free, 1) if self._doubtful and self._room.is_shared else free
+        return min(free, 1) if self.doubtful and self._room.is_shared else free
 
     def reserve(self, most: int) -> int:
         """Keep places for a claim; 0 when there are none, and then it is woken when there are."""
@@ -91,6 +91,6 @@ class Share:
     def _end(self, *, hungry: bool, doubtful: bool) -> None:
         self._reserved = 0
         self.hungry = hungry
-        self._doubtful = doubtful
+        self.doubtful = doubtful
         if not hungry:
             self._room.wake_others(self)  # what was kept for it is theirs now

@@ -98,10 +98,12 @@ class Worker:
 
     async def step(self, now_at: int) -> int | None:
         """Claim what there is room for; answers when it pays to ask again."""
-        free = self._share.free
-        if self._draining or (0 < free < self._share.total // 8 and not self._waited):
+        if self._draining:
+            return None
+        small = 0 < self._share.free < self._share.total // 8
+        if small and not self._waited and not self._share.doubtful:
             self._waited = True
-            return None if self._draining else now_at + _SMALL_CLAIM_WAIT_US
+            return now_at + _SMALL_CLAIM_WAIT_US
         self._waited = False
         room = self._share.reserve(_MOST_PER_CLAIM)
         if room == 0:

@@ -27,7 +27,7 @@ from hourhand.services.publisher import Publisher
 from hourhand.services.room import Room
 from hourhand.targets.loop_watch import LoopWatch
 from hourhand.targets.python import PythonExecutor
-from hourhand.telemetry import Telemetry, configure_logging, logger
+from hourhand.telemetry import Telemetry, configure_logging, label_lines, logger
 from hourhand.web.probes import create_probes
 from hourhand.web.routes import PREFIX
 from hourhand.wiring.buses import FrontBus, bus_over
@@ -217,6 +217,8 @@ class _Process:
             hints_arrive=lambda: store.channel.listening,
         )
         self._starting.add(database.index)
+        if len(self._settings.store.databases) > 1:
+            label_lines(shard=database.index)
         pauses = Pauses()
         while not self._ending.asked.is_set():
             try:
