@@ -30,6 +30,7 @@ class Evidence:
     window_us: int  # within which an owed time must be called while things go wrong
     calm_us: int = 5 * SECOND_US  # how long after healing lateness is excused
     calm_window_us: int = 2 * SECOND_US
+    paused: Sequence[tuple[int, int]] = ()  # while a worker stood still and others went on with its runs
 
 
 @dataclass(slots=True, kw_only=True)
@@ -40,6 +41,9 @@ class Verdict:
     called: int = 0
     repeated: int = 0
     excused: int = 0
+    stale: int = 0  # calls of a worker that had stood still, under an older fence, without an effect
+    worst_healed_us: int = 0  # lateness of times after healing
+    worst_calm_us: int = 0  # and once lateness is not excused any more
     lost: list[str] = field(default_factory=list)
     doubled: list[str] = field(default_factory=list)
     early: list[str] = field(default_factory=list)
@@ -56,7 +60,8 @@ class Verdict:
             f"{sort} {len(getattr(self, sort))}" for sort in ("lost", "doubled", "early", "phantoms", "late")
         )
         head = f"owed {self.owed}, called {self.called}, repeated {self.repeated}, excused {self.excused}"
-        return f"{head}; {', '.join(counts)}"
+        worst = f"worst lag after heal {self.worst_healed_us / 1e6:.2f} s, when calm {self.worst_calm_us / 1e6:.2f} s"
+        return f"{head}, stale {self.stale}; {', '.join(counts)}; {worst}"
 
 
 def check(evidence: Evidence) -> Verdict:
@@ -67,7 +72,7 @@ def check(evidence: Evidence) -> Verdict:
     for call in evidence.calls:
         by_key[call.key].append(call)
     for key, calls in by_key.items():
-        _judge_identity(verdict, key, calls)
+        _judge_identity(verdict, evidence, key, calls)
         life = jobs.get(calls[0].job)
         if life is None:
             verdict.phantoms.append(f"{key}: its job was never acknowledged")
@@ -101,8 +106,11 @@ def unmatched(windows: Iterable[tuple[int, int]], arrivals: Iterable[int]) -> li
     return sorted(missed + [opens for _, opens in open_now] + [opens for opens, _ in coming[position:]])
 
 
-def _judge_identity(verdict: Verdict, key: str, calls: Sequence[Call]) -> None:
-    """The key names job and time, the same at every call; one effect; fences grow; nothing is early."""
+def _judge_identity(verdict: Verdict, evidence: Evidence, key: str, calls: Sequence[Call]) -> None:
+    """The key names job and time, the same at every call; one effect; fences grow; nothing is early.
+
+    A target that refuses older fences would refuse the call of a worker that had stood still.
+    """
     for call in calls:
         if not key.startswith(f"{call.job}@") or nominal_of(key) != call.nominal_at:
             verdict.doubled.append(f"{key}: called as {call.job} at {spelled(call.nominal_at)}")
@@ -111,7 +119,9 @@ def _judge_identity(verdict: Verdict, key: str, calls: Sequence[Call]) -> None:
     if sum(call.applied for call in calls) != 1:
         verdict.doubled.append(f"{key}: {sum(call.applied for call in calls)} effects")
     for before, after in pairwise(calls):
-        if after.attempt <= before.attempt:
+        if after.attempt < before.attempt and _is_disturbed(evidence.paused, before.at, after.at):
+            verdict.stale += 1
+        elif after.attempt <= before.attempt:
             verdict.doubled.append(f"{key}: attempt {after.attempt} after attempt {before.attempt}")
 
 
@@ -168,6 +178,11 @@ def _judge_windows(
 ) -> None:
     """Whatever the calls call themselves: enough of them came, each within the window of a time of its own."""
     calm_at = evidence.healed_at + evidence.calm_us
+    lags = [(at, scheduled[at].at - at) for at in owed]
+    healed = [lag_us for at, lag_us in lags if at >= evidence.healed_at]
+    calm = [lag_us for at, lag_us in lags if at >= calm_at]
+    verdict.worst_healed_us = max(verdict.worst_healed_us, *healed, 0)
+    verdict.worst_calm_us = max(verdict.worst_calm_us, *calm, 0)
     windows = [(at, at + (evidence.calm_window_us if at >= calm_at else evidence.window_us)) for at in owed]
     for at in unmatched(windows, [call.at for call in scheduled.values()]):
         late_us = scheduled[at].at - at

@@ -2,10 +2,11 @@
 
 Keeps the ledger of what was acknowledged. A request without an answer is repeated until it has one, as a
 careful client would, and its time of effect is then only known to lie between first sending and answer.
+Of several APIs any is asked, at each repetition anew.
 """
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from tests.chaos.api import Answer, Api, NotSent, Unanswered, now
@@ -18,6 +19,7 @@ PATIENT = {"max": 50, "first": "200ms", "factor": 1, "max_delay": "1s"}
 MOST_JOBS = 60  # that recur at the same time
 PHASE = "2026-01-01T00:00:00Z"  # a multiple of every interval used here
 
+_PATIENCE_US = 120 * SECOND_US
 _OVERLAP = frozenset({"SKIPPED overlap"})
 _DELETED = frozenset({"CANCELLED job deleted"})
 
@@ -61,23 +63,46 @@ KINDS = (
 class _Open:
     """A request that has had no answer yet."""
 
-    send: Callable[[], Answer]
+    send: Callable[[Api], Answer]
     settle: Callable[[int | None, Answer], None]  # see first_at
     first_at: int | None = None  # when it was first sent in vain; None: never
+    life: JobLife | None = None  # what it changes
 
 
 class Load:
-    """One user with one random generator."""
+    """One user with one random generator.
 
-    def __init__(self, rng: random.Random, api: Api, sink: SinkProcess) -> None:
+    Where an answer that was given up may still take effect later than a repetition of it, `wary` leaves a
+    job alone once that could be so.
+    """
+
+    def __init__(
+        self,
+        rng: random.Random,
+        apis: Sequence[Api],
+        sink: SinkProcess,
+        *,
+        kinds: Sequence[Kind] = KINDS,
+        wary: bool = False,
+    ) -> None:
         self._rng = rng
-        self._api = api
+        self._apis = apis
         self._sink = sink
+        self._kinds = kinds
+        self._wary = wary
+        self._uncertain: set[str] = set()
         self._serial = 0
         self._open: list[_Open] = []
         self.jobs: list[JobLife] = []
         self.requests = 0
         self.unanswered = 0
+        self.refused = 0
+
+    def __str__(self) -> str:
+        return (
+            f"{len(self.jobs)} jobs, {self.requests} requests, "
+            f"{self.unanswered} unanswered, {self.refused} told to come again"
+        )
 
     def act(self) -> None:
         """One request: what is still open first, else something new."""
@@ -87,7 +112,9 @@ class Load:
 
     def settle_all(self) -> None:
         """Ask again for every answer that is missing; the process must be up."""
+        end_at = now() + _PATIENCE_US
         while self._open:
+            assert now() < end_at, "a request still has no answer long after everything was mended"
             self._push(self._open[0])
 
     def create(self, kind: Kind, rule: Rule) -> None:
@@ -115,32 +142,40 @@ class Load:
                 )
             )
 
-        self._open.append(_Open(send=lambda: self._api.call("PUT", path, document), settle=settle))
+        self._open.append(_Open(send=lambda api: api.call("PUT", path, document), settle=settle))
 
     def _push(self, request: _Open) -> None:
         """Send a request once more; done when it is answered."""
         at = now()
         self.requests += 1
         try:
-            answer = request.send()
+            answer = request.send(self._rng.choice(self._apis))
         except NotSent:
             return
         except Unanswered:
             self.unanswered += 1
-            request.first_at = request.first_at or at
+            self._doubt(request, at)
             return
         if answer.status == 503:  # on its way down: it says itself that a retry can help
             assert answer.body["retryable"], answer.body
-            request.first_at = request.first_at or at
+            self.refused += 1
+            self._doubt(request, at)
             return
         self._open.remove(request)
         request.settle(request.first_at, answer)
 
+    def _doubt(self, request: _Open, at: int) -> None:
+        """It may have happened, or may yet."""
+        request.first_at = request.first_at or at
+        if self._wary and request.life is not None:
+            self._uncertain.add(request.life.job)
+
     def _invent(self) -> None:
-        recurring = [life for life in self.jobs if not life.deleted and not isinstance(_rule(life), Once)]
+        alive = [life for life in self.jobs if not life.deleted and not isinstance(_rule(life), Once)]
+        recurring = [life for life in alive if life.job not in self._uncertain]
         choice = self._rng.random()
-        if (choice < 0.25 and len(recurring) < MOST_JOBS) or len(recurring) < 5:
-            self.create(self._rng.choice(KINDS), self._draw_rule())
+        if (choice < 0.25 and len(alive) < MOST_JOBS) or len(recurring) < 5:
+            self.create(self._rng.choice(self._kinds), self._draw_rule())
         elif choice < 0.40:
             self._change(self._rng.choice(recurring), "POST", "pause", None)
         elif choice < 0.60:
@@ -148,8 +183,8 @@ class Load:
         elif choice < 0.70:
             rule = self._rng.choice((Every(2 * SECOND_US), Every(3 * SECOND_US)))
             self._edit(self._rng.choice(recurring), rule)
-        elif choice < 0.80 and len(recurring) > 20:
-            self._delete(self._rng.choice(recurring))
+        elif choice < 0.80 and len(alive) > 20:
+            self._delete(self._rng.choice(alive))  # the end of all doubts
         else:
             self._run_now(self._rng.choice(recurring))
 
@@ -169,7 +204,7 @@ class Load:
                 return Once(now() + self._rng.randrange(-SECOND_US, 8 * SECOND_US))
 
     def _change(self, life: JobLife, method: str, action: str, rule: Rule | None) -> None:
-        self._time_change(life, lambda: self._api.call(method, f"/jobs/{life.job}/{action}"), rule)
+        self._time_change(life, lambda api: api.call(method, f"/jobs/{life.job}/{action}"), rule)
 
     def _resume(self, life: JobLife) -> None:
         paused = [version.rule for version in life.versions if version.rule is not None]
@@ -179,9 +214,9 @@ class Load:
         """Another interval; a paused job stays paused, so leave those alone."""
         if _rule(life) is not None:
             patch = {**_schedule(rule)}
-            self._time_change(life, lambda: self._api.call("PATCH", f"/jobs/{life.job}", patch), rule)
+            self._time_change(life, lambda api: api.call("PATCH", f"/jobs/{life.job}", patch), rule)
 
-    def _time_change(self, life: JobLife, send: Callable[[], Answer], rule: Rule | None) -> None:
+    def _time_change(self, life: JobLife, send: Callable[[Api], Answer], rule: Rule | None) -> None:
         """A change that says from when it holds; what it finds already so changes nothing."""
 
         def settle(first_at: int | None, answer: Answer) -> None:
@@ -191,7 +226,7 @@ class Load:
             if rule != _rule(life):
                 life.versions.append(Version(rule=rule, from_lo=from_lo, from_hi=effective_at))
 
-        self._open.append(_Open(send=send, settle=settle))
+        self._open.append(_Open(send=send, settle=settle, life=life))
 
     def _delete(self, life: JobLife) -> None:
         def settle(first_at: int | None, answer: Answer) -> None:
@@ -201,7 +236,8 @@ class Load:
             from_lo = first_at or answer.sent_at
             life.versions.append(Version(rule=None, from_lo=from_lo, from_hi=answer.answered_at + LEAD_US))
 
-        self._open.append(_Open(send=lambda: self._api.call("DELETE", f"/jobs/{life.job}"), settle=settle))
+        path = f"/jobs/{life.job}"
+        self._open.append(_Open(send=lambda api: api.call("DELETE", path), settle=settle, life=life))
 
     def _run_now(self, life: JobLife) -> None:
         self._serial += 1
@@ -212,7 +248,9 @@ class Load:
             life.manual.add(answer.body["run_id"])
 
         path = f"/jobs/{life.job}/run"
-        self._open.append(_Open(send=lambda: self._api.call("POST", path, None, headers), settle=settle))
+        self._open.append(
+            _Open(send=lambda api: api.call("POST", path, None, headers), settle=settle, life=life)
+        )
 
 
 def _rule(life: JobLife) -> Rule | None:

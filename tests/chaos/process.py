@@ -1,4 +1,4 @@
-"""Starts, kills and starts again what is tested: the real command `hourhand up`, and the sink beside it.
+"""Starts, kills and starts again what is tested: the real command, and the sink beside it.
 
 A child's output goes to files that are kept, so that a failure can be read afterwards. Waiting is always
 for something that is seen from outside, with a deadline, and notices a child that ends by itself.
@@ -14,7 +14,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TypeVar
+from typing import Self, TypeVar
 
 from tests.chaos.api import Api, NotSent, Unanswered
 from tests.chaos.calls import SinkLog
@@ -96,28 +96,35 @@ class SinkProcess:
             self._process = None
 
 
-class Up:
-    """`hourhand up` on one file and one port, through as many lives as a test wants."""
+class Command:
+    """One long-running command of ours, through as many lives as a test wants; `probe` answers its /readyz."""
 
     def __init__(
-        self, folder: Path, *, arguments: Sequence[str] = (), more: Mapping[str, str] | None = None
+        self,
+        folder: Path,
+        *,
+        name: str,
+        verb: str,
+        arguments: Sequence[str] = (),
+        probe: Api,
+        more: Mapping[str, str] | None = None,
     ) -> None:
         self.folder = folder
-        self.data = folder / "hourhand.db"
-        self.log = folder / "up.log"
-        self.port = free_port()
-        self.api = Api(self.port)
+        self.name = name
+        self.log = folder / f"{name}.log"
         self.launcher: list[str] = [sys.executable, "-m", "hourhand"]
-        self.arguments = ["--port", str(self.port), "--data", str(self.data), "--no-demo", *arguments]
+        self.verb = verb
+        self.arguments = list(arguments)
         self.environment = environment(**dict(more or {}))
         self.process: subprocess.Popen[bytes] | None = None
+        self._probe = probe
 
     def spawn(self, before: Callable[[], None] | None = None) -> None:
         """Begin a life; it is not ready yet."""
         assert self.process is None, "it already runs"
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
-                [*self.launcher, "up", *self.arguments],
+                [*self.launcher, self.verb, *self.arguments],
                 cwd=self.folder,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
@@ -126,18 +133,18 @@ class Up:
                 preexec_fn=before,
             )
 
-    def start(self, within_s: float = START_S) -> "Up":
+    def start(self, within_s: float = START_S) -> Self:
         """Begin a life and wait until it is ready."""
         self.spawn()
-        wait_for(f"ready on port {self.port}", self.is_ready, within_s)
+        wait_for(f"{self.name} ready", self.is_ready, within_s)
         return self
 
     def is_ready(self) -> bool:
         """Whether /readyz says so; a process that has ended is a failure."""
         code = self.ended()
-        assert code is None, f"it ended with {code}: {self.output()[-2000:]}"
+        assert code is None, f"{self.name} ended with {code}: {self.output()[-2000:]}"
         try:
-            return self.api.call("GET", "//readyz").status == 200
+            return self._probe.call("GET", "//readyz").status == 200
         except (NotSent, Unanswered):
             return False
 
@@ -177,3 +184,22 @@ class Up:
         """From now on, no file of the running process may grow beyond this many bytes."""
         assert self.process is not None
         resource.prlimit(self.process.pid, resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
+
+
+class Up(Command):
+    """`hourhand up` on one file and one port."""
+
+    def __init__(
+        self, folder: Path, *, arguments: Sequence[str] = (), more: Mapping[str, str] | None = None
+    ) -> None:
+        self.data = folder / "hourhand.db"
+        self.port = free_port()
+        self.api = Api(self.port)
+        super().__init__(
+            folder,
+            name="up",
+            verb="up",
+            arguments=["--port", str(self.port), "--data", str(self.data), "--no-demo", *arguments],
+            probe=self.api,
+            more=more,
+        )

@@ -1,13 +1,14 @@
-"""The second pass: reads the SQLite file itself, without writing, and looks for what must never be in it.
+"""The second pass: reads the tables themselves, without writing, and looks for what must never be in them.
 
 Each run in one place; one end per run; attempts that only grow; history that is never rewritten; an end
-for every effect the sink saw. Used beside the black box, not instead of it.
+for every effect the sink saw; a place for every time that is owed. Used beside the black box, not instead
+of it. A source is the path of a SQLite file, or whatever answers queries of PostgreSQL databases.
 """
 
 import json
 import sqlite3
-from collections import defaultdict
-from collections.abc import Iterable
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +18,15 @@ from hourhand.core.lifecycle import State
 STATES = tuple(State)
 ENDS = frozenset({State.SUCCEEDED, State.FAILED, State.SKIPPED, State.CANCELLED})
 _LIVE = ("planned", "running", "blocked")
+_RUN = "job_id, scheduled_at, attempt"
+
+Source = Path | Callable[[str], list[tuple[Any, ...]]]
 
 
-def read(path: Path, query: str, *parameters: object) -> list[tuple[Any, ...]]:
+def read(path: Source, query: str, *parameters: object) -> list[tuple[Any, ...]]:
     """Rows of a query, from a connection that cannot write and does not stay."""
+    if not isinstance(path, Path):
+        return path(query)
     connection = sqlite3.connect(f"file:{path}?mode=ro", uri=True, timeout=10)
     try:
         return connection.execute(query, parameters).fetchall()
@@ -28,21 +34,25 @@ def read(path: Path, query: str, *parameters: object) -> list[tuple[Any, ...]]:
         connection.close()
 
 
-def history(path: Path) -> dict[int, tuple[Any, ...]]:
-    """Every row of history by its id."""
-    return {row[0]: row for row in read(path, "SELECT * FROM history ORDER BY id")}
+History = dict[tuple[int, int, int], tuple[Any, ...]]
 
 
-def rewritten(before: dict[int, tuple[Any, ...]], after: dict[int, tuple[Any, ...]]) -> list[str]:
+def history(path: Source) -> History:
+    """Every row of history by its run and attempt."""
+    columns = f"{_RUN}, state, started_at, finished_at, due_at, tries, trigger, version, worker, detail"
+    return {row[:3]: row for row in read(path, f"SELECT {columns} FROM history")}
+
+
+def rewritten(before: History, after: History) -> list[str]:
     """Rows of history that changed or went although they must not."""
     return [
-        f"history row {number} was {row}, is {after.get(number)}"
-        for number, row in before.items()
-        if after.get(number) != row
+        f"history row {key} was {row}, is {after.get(key)}"
+        for key, row in before.items()
+        if after.get(key) != row
     ]
 
 
-def endings(path: Path) -> dict[tuple[str, int], str]:
+def endings(path: Source) -> dict[tuple[str, int], str]:
     """How each run ended, deleted jobs included, in the checker's words."""
     found = {}
     for job_id, scheduled_at, state, detail in read(
@@ -54,13 +64,33 @@ def endings(path: Path) -> dict[tuple[str, int], str]:
     return found
 
 
-def problems(path: Path, called: Iterable[str]) -> list[str]:
+def accounted(path: Source, owed: Iterable[tuple[str, int]]) -> tuple[Counter[str], list[str]]:
+    """Where the store has each owed time, as counts by state, and those that it does not know of at all."""
+    places = {
+        (format_job_id(job_id), scheduled_at): "waiting"
+        for table in _LIVE
+        for job_id, scheduled_at in read(path, f"SELECT job_id, scheduled_at FROM {table}")
+    }
+    places |= {key: end.partition(" ")[0].lower() for key, end in endings(path).items()}
+    counts: Counter[str] = Counter()
+    nowhere = []
+    for key in owed:
+        if key in places:
+            counts[places[key]] += 1
+        else:
+            nowhere.append(f"{key[0]} at {key[1]} is owed and nowhere")
+    return counts, nowhere
+
+
+def problems(path: Source, called: Iterable[str]) -> list[str]:
     """What is wrong in the file after everything has come to rest; `called` are the sink's run ids."""
-    broken = [row[0] for row in read(path, "PRAGMA integrity_check") if row[0] != "ok"]
+    broken = []
+    if isinstance(path, Path):
+        broken = [row[0] for row in read(path, "PRAGMA integrity_check") if row[0] != "ok"]
     return [*broken, *_places(path), *_attempts(path), *_unrecorded(path, called), *_fences(path)]
 
 
-def _places(path: Path) -> list[str]:
+def _places(path: Source) -> list[str]:
     """Runs that are in two places at once: live twice, or live and over."""
     places: dict[tuple[int, int], list[str]] = defaultdict(list)
     for table in (*_LIVE, "dead"):
@@ -68,7 +98,7 @@ def _places(path: Path) -> list[str]:
             places[job_id, scheduled_at].append(table)
     last: dict[tuple[int, int], State] = {}
     for job_id, scheduled_at, state in read(
-        path, "SELECT job_id, scheduled_at, state FROM history ORDER BY job_id, scheduled_at, attempt, id"
+        path, "SELECT job_id, scheduled_at, state FROM history ORDER BY job_id, scheduled_at, attempt"
     ):
         last[job_id, scheduled_at] = STATES[state]
     for key, state in last.items():
@@ -77,11 +107,11 @@ def _places(path: Path) -> list[str]:
     return [f"{format_run_id(*key)} is in {found}" for key, found in places.items() if len(found) > 1]
 
 
-def _attempts(path: Path) -> list[str]:
+def _attempts(path: Source) -> list[str]:
     """Runs with two ends, an end that is not the last row, or an attempt written twice."""
     rows: dict[tuple[int, int], list[tuple[int, State]]] = defaultdict(list)
     for job_id, scheduled_at, attempt, state in read(
-        path, "SELECT job_id, scheduled_at, attempt, state FROM history ORDER BY id"
+        path, f"SELECT {_RUN}, state FROM history ORDER BY {'id' if isinstance(path, Path) else _RUN}"
     ):
         rows[job_id, scheduled_at].append((attempt, STATES[state]))
     found = []
@@ -95,7 +125,7 @@ def _attempts(path: Path) -> list[str]:
     return found
 
 
-def _unrecorded(path: Path, called: Iterable[str]) -> list[str]:
+def _unrecorded(path: Source, called: Iterable[str]) -> list[str]:
     """Runs that the sink was called for and of whose end, or coming end, the store knows nothing."""
     known = {
         format_run_id(job_id, scheduled_at)
@@ -105,7 +135,7 @@ def _unrecorded(path: Path, called: Iterable[str]) -> list[str]:
     return [f"{key} was called and is nowhere" for key in sorted(set(called) - known)]
 
 
-def _fences(path: Path) -> list[str]:
+def _fences(path: Source) -> list[str]:
     """Live runs whose fence is behind an attempt that history has."""
     query = """SELECT r.job_id, r.scheduled_at, r.fence, max(h.attempt) FROM running AS r
         JOIN history AS h ON h.job_id = r.job_id AND h.scheduled_at = r.scheduled_at
