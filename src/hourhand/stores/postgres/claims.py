@@ -17,9 +17,10 @@ from hourhand.core.overlap import free_slots
 from hourhand.core.plan import Lateness
 from hourhand.core.run import ClaimedRun
 from hourhand.ports.store import Claim, ClaimRequest, Cursor
-from hourhand.stores.relational.judging import end_deleted, judge_full_job, judge_late_runs
+from hourhand.stores.relational.judging import FullRun, end_deleted, judge_full_jobs, judge_late_runs
 from hourhand.stores.relational.nodes import require_lease
 from hourhand.stores.relational.rows import UnstartedRow, decode_spec
+from hourhand.stores.relational.slots import taken_slots
 from hourhand.stores.relational.tx import Tx
 
 _LEAST_PER_LANE = 8
@@ -241,17 +242,16 @@ class _Claiming:
         """Slots for what one statement could not decide, the job's slots held; what is due and finds none is judged."""
         ids = sorted({found.job_id for found in (*several, *full)})
         await self._tx.all("hold_slots", (ids,))
-        known = {row[0]: (row[1], row[2]) for row in await self._tx.all("slots_taken", (ids,))}
+        limits, used = await taken_slots(self._tx, ids)
         given: list[tuple[_Found, int]] = []
         without: list[_Found] = []
         candidates = sorted((*several, *full), key=lambda found: (found.job_id, found.scheduled_at))
         room = self._request.room - len(self.runs)
         for job_id, group in groupby(candidates, key=lambda found: found.job_id):
-            if job_id not in known:
+            if job_id not in limits:
                 continue  # deleted meanwhile
-            limit, used = known[job_id]
             wanted = list(group)
-            slots = free_slots(limit, used, [found.scheduled_at for found in wanted])
+            slots = free_slots(limits[job_id], used.get(job_id, ()), [found.scheduled_at for found in wanted])
             for index, found in enumerate(wanted):
                 if index < len(slots):
                     if len(given) < room:
@@ -259,8 +259,14 @@ class _Claiming:
                 elif found.due_at <= self._tx.now_at:
                     without.append(found)
         await self._take_given(given)
-        for found in without:
-            await self._judge_full(found)
+        if without:
+            self.decided += await judge_full_jobs(
+                self._tx,
+                [
+                    FullRun(found.job_id, found.unstarted, found.version or 0, found.spec or "")
+                    for found in without
+                ],
+            )
 
     async def _take_given(self, given: Sequence[tuple[_Found, int]]) -> None:
         if not given:
@@ -276,14 +282,6 @@ class _Claiming:
             },
         )
         self.runs += [_claimed(row) for row in rows]
-
-    async def _judge_full(self, found: _Found) -> None:
-        """The overlap policy for a due run that found its job full."""
-        taken = await self._tx.all("take_planned_row", (found.scheduled_at, found.job_id))
-        if taken:
-            row = UnstartedRow(*taken[0])
-            await judge_full_job(self._tx, found.job_id, row, found.version or 0, found.spec or "")
-            self.decided += 1
 
 
 async def _next_at(tx: Tx, lanes: Sequence[tuple[int, int, int]], lead_us: int) -> int | None:

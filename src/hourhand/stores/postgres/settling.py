@@ -45,8 +45,8 @@ async def settle(tx: Tx, worker: str, settlements: Sequence[Settlement]) -> list
         await cancel_idle(tx)
     if final:
         jobs = [settlements[place].job_id for place in final]
-        for (job_id,) in await tx.all("waiting_jobs", (jobs,)):
-            await hand_on(tx, job_id)
+        if waiting := [row[0] for row in await tx.all("waiting_jobs", (jobs,))]:
+            await hand_on(tx, waiting)
     refused |= {place for place in chosen if place not in applied}
     return [settlements[place] for place in sorted(refused)]
 

@@ -1,10 +1,10 @@
 """The exceptions that a claim and the sweeper meet: late runs, and due ones whose job is full.
 
-They come one by one, each judged by pure policy; what the policy says is written here.
+Each is judged by pure policy, however many they are; what the policy says is written in a few statements.
 """
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from hourhand.core.lifecycle import Reason, State
 from hourhand.core.model import Trigger
@@ -56,25 +56,83 @@ async def judge_late_runs(
     return verdicts
 
 
-async def judge_full_job(tx: Tx, job_id: int, row: UnstartedRow, version: int, spec_text: str) -> None:
-    """Apply the overlap policy to a due run, already taken from the plan, whose job has no free slot."""
-    if row.trigger != _SCHEDULED:
-        await _block(tx, job_id, 1, row)
-        return
-    overlap = decode_spec(spec_text).overlap
-    waiting = [found[0] for found in await tx.all("waiting_scheduled", (job_id,))]
-    verdict = when_full(overlap, waiting, row.scheduled_at)
-    skipped = []
-    for at in verdict.skip_waiting:
-        skipped += [UnstartedRow(*found) for found in await tx.all("take_blocked", (job_id, at))]
-    if verdict.wait:
-        await _block(tx, job_id, 0, row)
-    else:
-        skipped.append(row)
-    detail = {"reason": Reason.OVERLAP.value, "policy": overlap.value}
-    await end_unstarted(tx, job_id, skipped, State.SKIPPED, detail, version)
-    if verdict.cancel_running:
-        await _cancel_running(tx, job_id, detail)
+class FullRun(NamedTuple):
+    """A due planned run whose job has no free slot, with the job as it is now."""
+
+    job_id: int
+    row: UnstartedRow
+    version: int
+    spec: str
+
+
+async def judge_full_jobs(tx: Tx, full: Sequence[FullRun]) -> int:
+    """Apply the overlap policy to due runs whose jobs have no free slot; answers how many left the plan."""
+    pairs = to_json([(run.row.scheduled_at, run.job_id) for run in full])
+    taken = {tuple(found) for found in await tx.all("take_planned_rows", (pairs,))}
+    runs = sorted(run for run in full if (run.job_id, run.row.scheduled_at) in taken)
+    ids = tx.array(sorted({run.job_id for run in runs}))
+    judgement = _Judgement()
+    for job_id, at in await tx.all("scheduled_waiting", (ids,)):
+        judgement.waiting.setdefault(job_id, {})[at] = None
+    for run in runs:
+        judgement.judge(run)
+    await judgement.write(tx)
+    return len(runs)
+
+
+class _Judgement:
+    """What becomes of runs that found their jobs full, and of those that already wait."""
+
+    def __init__(self) -> None:
+        self.waiting: dict[int, dict[int, FullRun | None]] = {}  # scheduled ones; None: in the table
+        self._others: list[FullRun] = []
+        self._out: dict[tuple[int, int], FullRun] = {}  # of the table, and because of whom
+        self._skipped: list[FullRun] = []
+        self._cancelling: dict[int, FullRun] = {}
+
+    def judge(self, run: FullRun) -> None:
+        """Decide about one run; those of a job come oldest first."""
+        if run.row.trigger != _SCHEDULED:
+            self._others.append(run)
+            return
+        waiting = self.waiting.setdefault(run.job_id, {})
+        verdict = when_full(decode_spec(run.spec).overlap, list(waiting), run.row.scheduled_at)
+        for at in verdict.skip_waiting:
+            newcomer = waiting.pop(at)
+            if newcomer is None:
+                self._out[run.job_id, at] = run
+            else:
+                self._skipped.append(newcomer)
+        if verdict.wait:
+            waiting[run.row.scheduled_at] = run
+        else:
+            self._skipped.append(run)
+        if verdict.cancel_running:
+            self._cancelling[run.job_id] = run
+
+    async def write(self, tx: Tx) -> None:
+        """Write what was decided, in a few statements."""
+        endings = [_overlapped(tx, run, run.row) for run in self._skipped]
+        if self._out:
+            for job_id, *row in await tx.all("take_blocked_rows", (to_json(list(self._out)),)):
+                endings.append(_overlapped(tx, self._out[job_id, row[0]], UnstartedRow(*row)))
+        await tx.insert("add_ending", endings)
+        blocked = [_blocked(1, run) for run in self._others]
+        for waiting in self.waiting.values():
+            blocked += [_blocked(0, run) for run in waiting.values() if run is not None]
+        await tx.insert("add_blocked", blocked)
+        for run in self._cancelling.values():
+            await _cancel_running(tx, run)
+
+
+def _overlapped(tx: Tx, run: FullRun, row: UnstartedRow) -> tuple[Any, ...]:
+    detail = {"reason": Reason.OVERLAP.value, "policy": decode_spec(run.spec).overlap.value}
+    return ending(run.job_id, row, State.SKIPPED, tx.now_at, detail, run.version)
+
+
+def _blocked(rank: int, run: FullRun) -> tuple[Any, ...]:
+    row = run.row
+    return (run.job_id, rank, row.scheduled_at, row.lane, row.due_at, row.trigger, row.fence, row.tries)
 
 
 async def end_deleted(tx: Tx, job_id: int, scheduled_at: int) -> None:
@@ -95,17 +153,11 @@ async def _lateness(tx: Tx, record: JobRecord, row: UnstartedRow) -> Lateness:
     return judge_late_by_versions(versions, spec, row.scheduled_at, tx.now_at)
 
 
-async def _cancel_running(tx: Tx, job_id: int, detail: dict[str, Any]) -> None:
+async def _cancel_running(tx: Tx, run: FullRun) -> None:
     """Ask for what a worker executes; what nobody does, such as a run between two attempts, ends at once."""
-    await tx.run("ask_cancel", (job_id,))
+    await tx.run("ask_cancel", (run.job_id,))
     tx.hints.add(Hint.CANCEL)
-    idle = [UnstartedRow(*row) for row in await tx.all("drop_idle_of", (job_id,))]
-    await end_unstarted(tx, job_id, idle, State.CANCELLED, detail)
-    await hand_on(tx, job_id)
-
-
-async def _block(tx: Tx, job_id: int, rank: int, row: UnstartedRow) -> None:
-    await tx.insert(
-        "add_blocked",
-        [(job_id, rank, row.scheduled_at, row.lane, row.due_at, row.trigger, row.fence, row.tries)],
-    )
+    idle = [UnstartedRow(*row) for row in await tx.all("drop_idle_of", (run.job_id,))]
+    detail = {"reason": Reason.OVERLAP.value, "policy": decode_spec(run.spec).overlap.value}
+    await end_unstarted(tx, run.job_id, idle, State.CANCELLED, detail)
+    await hand_on(tx, [run.job_id])

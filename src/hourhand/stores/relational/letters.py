@@ -87,7 +87,7 @@ async def cancel_run(tx: Tx, tenant: str, key: RunKey) -> RunView | None:
     if rows:
         unstarted = [UnstartedRow(*row) for row in rows]
         await end_unstarted(tx, key.job_id, unstarted, State.CANCELLED, {"reason": Reason.ASKED.value})
-        await hand_on(tx, key.job_id)
+        await hand_on(tx, [key.job_id])
     elif await tx.run("ask_cancel_run", (key.job_id, key.scheduled_at)):
         tx.hints.add(Hint.CANCEL)
     else:

@@ -21,8 +21,9 @@ def fingerprint(error: str) -> str:
 
 
 def error_of(detail: str | None) -> str:
-    """What a dead letter says went wrong."""
-    return str((from_json(detail) or {}).get("error", "failed"))[:_MAX_ERROR]
+    """What a dead letter says went wrong; NUL, which PostgreSQL's texts cannot hold, is shown as unknown."""
+    error = str((from_json(detail) or {}).get("error", "failed"))[:_MAX_ERROR]
+    return error.replace("\0", "\N{REPLACEMENT CHARACTER}")
 
 
 def one_of_each(settlements: Sequence[Settlement]) -> tuple[list[int], set[int]]:
@@ -58,4 +59,4 @@ async def cancel_idle(tx: Tx) -> None:
     for job_id, scheduled_at in await tx.all("idle_cancelled"):
         rows = [UnstartedRow(*row) for row in await tx.all("take_idle_row", (job_id, scheduled_at))]
         await end_unstarted(tx, job_id, rows, State.CANCELLED, {"reason": Reason.ASKED.value})
-        await hand_on(tx, job_id)
+        await hand_on(tx, [job_id])

@@ -43,10 +43,7 @@ async def judge_late(tx: Tx, cursors: dict[int, Cursor], limit: int) -> dict[int
 
 async def hand_on_slots(tx: Tx, limit: int) -> int:
     """Give free slots to waiting runs that nobody handed one."""
-    handed = 0
-    for (job_id,) in await tx.all("blocked_with_room", (limit,)):
-        handed += await hand_on(tx, job_id)
-    return handed
+    return await hand_on(tx, [row[0] for row in await tx.all("blocked_with_room", (limit,))])
 
 
 async def purge(tx: Tx, history_before_at: int, dead_before_at: int, limit: int) -> bool:

@@ -6,7 +6,7 @@ from typing import Any
 from hourhand.core.lifecycle import Phase, State
 from hourhand.core.overlap import free_slots
 from hourhand.ports.store import Hint
-from hourhand.stores.relational.rows import UnstartedRow, ending
+from hourhand.stores.relational.rows import UnstartedRow, ending, to_json
 from hourhand.stores.relational.tx import Tx
 
 
@@ -22,37 +22,39 @@ async def end_unstarted(
     await tx.insert("add_ending", [ending(job_id, row, state, tx.now_at, detail, version) for row in rows])
 
 
-async def hand_on(tx: Tx, job_id: int) -> int:
-    """Give a job's free slots to its oldest waiting runs; answers how many."""
-    row = await tx.one("concurrency_of", (job_id,))
-    if row is None:
+async def hand_on(tx: Tx, job_ids: Sequence[int]) -> int:
+    """Give the free slots of jobs to their oldest waiting runs; answers how many.
+
+    The waiting runs are held first and the slots read after, so that two who hand on slots of the same job
+    do it one after the other.
+    """
+    ids = tx.array(sorted(job_ids))
+    waiting: dict[int, list[UnstartedRow]] = {}
+    for job_id, *row in await tx.all("front_of_blocked", (ids,)):
+        waiting.setdefault(job_id, []).append(UnstartedRow(*row))
+    if not waiting:
         return 0
-    await tx.one("hold_hand", (job_id,))
-    handed = 0
-    while (waiting := await tx.one("oldest_blocked", (job_id,))) is not None:
-        run = UnstartedRow(*waiting)
-        used = [found[0] for found in await tx.all("slots_of", (job_id,))]
-        slots = free_slots(row[0], used, [run.scheduled_at])
-        if not slots:
-            break
-        if not await tx.all("take_blocked", (job_id, run.scheduled_at)):
-            continue  # cancelled meanwhile
-        await tx.insert(
-            "add_ready",
-            [
-                (
-                    job_id,
-                    slots[0],
-                    run.scheduled_at,
-                    run.lane,
-                    run.due_at,
-                    run.trigger,
-                    run.fence,
-                    run.tries,
-                    Phase.READY,
-                )
-            ],
-        )
+    limits, used = await taken_slots(tx, list(waiting))
+    ready = []
+    for job_id, rows in waiting.items():
+        if job_id not in limits:
+            continue  # deleted meanwhile
+        slots = free_slots(limits[job_id], used.get(job_id, ()), [row.scheduled_at for row in rows])
+        for slot, row in zip(slots, rows, strict=False):
+            run = (row.scheduled_at, row.lane, row.due_at, row.trigger, row.fence, row.tries)
+            ready.append((job_id, slot, *run, Phase.READY))
+    if ready:
+        await tx.all("take_blocked_rows", (to_json([(row[0], row[2]) for row in ready]),))
+        await tx.insert("add_ready", ready)
         tx.hints.add(Hint.RUNS)
-        handed += 1
-    return handed
+    return len(ready)
+
+
+async def taken_slots(tx: Tx, job_ids: Sequence[int]) -> tuple[dict[int, int | None], dict[int, list[int]]]:
+    """The limit of each job that still exists, and which of its slots are taken."""
+    ids = tx.array(job_ids)
+    limits = dict(await tx.all("limits_of", (ids,)))
+    used: dict[int, list[int]] = {}
+    for job_id, slot in await tx.all("slots_of", (ids,)):
+        used.setdefault(job_id, []).append(slot)
+    return limits, used

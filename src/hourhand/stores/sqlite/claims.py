@@ -17,9 +17,10 @@ from hourhand.core.overlap import free_slots
 from hourhand.core.plan import Lateness
 from hourhand.core.run import ClaimedRun
 from hourhand.ports.store import Claim, ClaimRequest, Cursor
-from hourhand.stores.relational.judging import end_deleted, judge_full_job, judge_late_runs
+from hourhand.stores.relational.judging import FullRun, end_deleted, judge_full_jobs, judge_late_runs
 from hourhand.stores.relational.nodes import require_lease
 from hourhand.stores.relational.rows import UnstartedRow
+from hourhand.stores.relational.slots import taken_slots
 from hourhand.stores.relational.tx import Tx
 
 _LEAST_PER_LANE = 8
@@ -176,10 +177,13 @@ async def _drop_deleted(tx: Tx) -> int:
 
 async def _give_several_slots(tx: Tx) -> None:
     """Jobs with several slots: the oldest candidates get the lowest free ones."""
-    for job_id, group in groupby(await tx.all("several_candidates"), key=lambda row: row[1]):
+    candidates = await tx.all("several_candidates")
+    if not candidates:
+        return
+    _, used = await taken_slots(tx, sorted({row[1] for row in candidates}))
+    for job_id, group in groupby(candidates, key=lambda row: row[1]):
         rows = list(group)
-        used = [row[0] for row in await tx.all("slots_of", (job_id,))]
-        slots = free_slots(rows[0][3], used, [row[2] for row in rows])
+        slots = free_slots(rows[0][3], used.get(job_id, ()), [row[2] for row in rows])
         for index, row in enumerate(rows):
             if index < len(slots):
                 await tx.run("set_slot", (slots[index], row[0]))
@@ -190,11 +194,8 @@ async def _give_several_slots(tx: Tx) -> None:
 async def _judge_full(tx: Tx) -> int:
     """The overlap policy for due runs that found their job full; answers how many left the plan."""
     rows = await tx.all("full_candidates", (tx.now_at,))
-    for job_id, *unstarted, version, spec_text in rows:
-        row = UnstartedRow(*unstarted)
-        await tx.all("take_planned_row", (row.scheduled_at, job_id))
-        await judge_full_job(tx, job_id, row, version, spec_text)
-    return len(rows)
+    full = [FullRun(row[0], UnstartedRow(*row[1:7]), row[7], row[8]) for row in rows]
+    return await judge_full_jobs(tx, full) if full else 0
 
 
 async def _cursors(tx: Tx, full_lanes: Sequence[int]) -> dict[int, Cursor]:

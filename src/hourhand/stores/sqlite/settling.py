@@ -38,8 +38,7 @@ async def settle(tx: Tx, worker: str, settlements: Sequence[Settlement]) -> list
     if Event.RETRY in events or Event.RELEASE in events:
         await cancel_idle(tx)
     if await tx.one("any_blocked") is not None:
-        for (job_id,) in await tx.all("freed_jobs"):
-            await hand_on(tx, job_id)
+        await hand_on(tx, [row[0] for row in await tx.all("freed_jobs")])
     return [settlements[place] for place in sorted(refused)]
 
 

@@ -60,7 +60,7 @@ judged AS MATERIALIZED (
             WHEN j.at_most_once = 1 AND l.due_at > :now::bigint THEN 4
             WHEN j.concurrency IS NULL THEN 0
             WHEN j.concurrency > 1 THEN 2
-            WHEN EXISTS (SELECT 1 FROM running AS r WHERE r.job_id = l.job_id) THEN 1
+            WHEN EXISTS (SELECT 1 FROM running AS r WHERE r.job_id = l.job_id OFFSET 0) THEN 1
             ELSE 0 END AS fate
     FROM looked AS l LEFT JOIN jobs AS j ON j.id = l.job_id),
 chosen AS MATERIALIZED (
@@ -97,7 +97,7 @@ SELECT job_id, scheduled_at FROM lost;
 
 -- take_given: take planned runs that were decided to go, each into its slot
 WITH given AS (
-    SELECT g.job_id, g.scheduled_at, g.slot, p.lane, p.due_at, p.trigger, p.fence, p.tries, j.version, j.tenant, j.spec,
+    SELECT g.job_id, g.scheduled_at, g.slot, p.lane, p.due_at, p.trigger, p.fence, p.tries, j.version,
         greatest(p.due_at, :now::bigint) + j.timeout_us AS deadline_at
     FROM unnest(:job_ids::bigint[], :scheduled_ats::bigint[], :slots::bigint[]) AS g (job_id, scheduled_at, slot)
     JOIN planned AS p ON p.scheduled_at = g.scheduled_at AND p.job_id = g.job_id
@@ -108,13 +108,12 @@ taken AS (
     SELECT job_id, slot, scheduled_at, lane, due_at, trigger, fence + 1, tries, 1, :node_id::bigint, deadline_at,
         :now::bigint, version
     FROM given ORDER BY job_id, slot, scheduled_at
-    ON CONFLICT DO NOTHING RETURNING job_id, scheduled_at),
+    ON CONFLICT DO NOTHING
+    RETURNING job_id, slot, scheduled_at, due_at, fence, tries, trigger, deadline_at, version),
 gone AS (
     DELETE FROM planned USING taken
     WHERE planned.scheduled_at = taken.scheduled_at AND planned.job_id = taken.job_id)
-SELECT g.job_id, g.slot, g.scheduled_at, g.due_at, g.fence + 1, g.tries, g.trigger, g.deadline_at, g.version, g.tenant,
-    g.spec
-FROM given AS g JOIN taken AS t ON t.job_id = g.job_id AND t.scheduled_at = g.scheduled_at;
+SELECT t.*, j.tenant, j.spec FROM taken AS t JOIN jobs AS j ON j.id = t.job_id;
 
 -- take_ready: ready and retrying runs go on under the next fence; fate 0 taken, 3 deleted
 WITH looked AS MATERIALIZED (
@@ -141,15 +140,14 @@ SELECT job_id, slot, scheduled_at, due_at, 0, 0::smallint, 0::smallint, 0, 0, ''
 -- hold_slots: hold what some jobs run, so that nobody frees a slot meanwhile
 SELECT job_id, slot FROM running WHERE job_id = ANY ($1::bigint[]) ORDER BY job_id, slot FOR NO KEY UPDATE;
 
--- slots_taken: the slots of some jobs that are taken, with the limit of each job
-SELECT j.id, j.concurrency, array_remove(array_agg(r.slot), NULL)
-FROM jobs AS j LEFT JOIN running AS r ON r.job_id = j.id WHERE j.id = ANY ($1::bigint[]) GROUP BY j.id;
+-- limits_of: the limits of jobs
+SELECT id, concurrency FROM jobs WHERE id = ANY ($1::bigint[]);
 
--- slots_of: the slots of a job that are taken
-SELECT slot FROM running WHERE job_id = $1;
+-- slots_of: the slots of jobs that are taken
+SELECT job_id, slot FROM running WHERE job_id = ANY ($1::bigint[]);
 
--- waiting_scheduled: scheduled runs of a job that wait for a slot
-SELECT scheduled_at FROM blocked WHERE job_id = $1 AND rank = 0 ORDER BY scheduled_at;
+-- scheduled_waiting: scheduled runs of jobs that wait for a slot
+SELECT job_id, scheduled_at FROM blocked WHERE job_id = ANY ($1::bigint[]) AND rank = 0 ORDER BY job_id, scheduled_at;
 
 -- add_blocked: a run waits for a slot
 INSERT INTO blocked (job_id, rank, scheduled_at, lane, due_at, trigger, fence, tries)
@@ -159,6 +157,12 @@ SELECT * FROM unnest($1::bigint[], $2::smallint[], $3::bigint[], $4::integer[], 
 -- take_blocked: a waiting run leaves the queue
 DELETE FROM blocked WHERE job_id = $1 AND scheduled_at = $2
 RETURNING scheduled_at, lane, due_at, trigger, fence, tries;
+
+-- take_blocked_rows: waiting runs leave the queue; says which were there
+DELETE FROM blocked USING jsonb_array_elements($1::text::jsonb) AS given
+WHERE blocked.job_id = (given.value ->> 0)::bigint AND blocked.scheduled_at = (given.value ->> 1)::bigint
+RETURNING blocked.job_id, blocked.scheduled_at, blocked.lane, blocked.due_at, blocked.trigger, blocked.fence,
+    blocked.tries;
 
 -- take_planned_row: a planned run leaves the plan
 DELETE FROM planned WHERE scheduled_at = $1 AND job_id = $2
@@ -179,4 +183,4 @@ FROM jsonb_array_elements($1::text::jsonb) AS given
 WHERE planned.scheduled_at = (given.value ->> 0)::bigint AND planned.job_id = (given.value ->> 1)::bigint;
 
 -- ask_cancel: ask the workers to cancel what a job runs
-UPDATE running SET cancel = 1 WHERE job_id = $1 AND phase = 1;
+UPDATE running SET cancel = 1 WHERE job_id = $1 AND phase BETWEEN 1 AND 1;

@@ -8,7 +8,7 @@ WITH done AS (
 gone AS (
     DELETE FROM running AS r USING done AS d
     WHERE r.job_id = d.job_id AND r.slot = d.slot AND r.fence = d.fence AND r.scheduled_at = d.scheduled_at
-        AND r.phase IN (1, 2)
+        AND r.phase BETWEEN 1 AND 2
     RETURNING d.place, d.job_id, d.scheduled_at, d.fence, d.event, d.version, d.tries, d.started_at, d.finished_at,
         d.detail, r.due_at, r.trigger),
 kept AS (
@@ -30,7 +30,7 @@ WITH done AS (
 held AS MATERIALIZED (
     SELECT d.*, r.due_at AS was_due_at, r.trigger FROM done AS d
     JOIN running AS r ON r.job_id = d.job_id AND r.slot = d.slot AND r.fence = d.fence
-        AND r.scheduled_at = d.scheduled_at AND r.phase IN (1, 2)
+        AND r.scheduled_at = d.scheduled_at AND r.phase BETWEEN 1 AND 2
     ORDER BY r.job_id, r.slot FOR UPDATE OF r),
 waiting AS (
     UPDATE running SET phase = 3, node_id = NULL, deadline_at = NULL, due_at = held.due_at, tries = held.tries
@@ -50,7 +50,7 @@ WITH done AS (
 waiting AS (
     UPDATE running AS r SET phase = 0, node_id = NULL, deadline_at = NULL FROM done AS d
     WHERE r.job_id = d.job_id AND r.slot = d.slot AND r.fence = d.fence AND r.scheduled_at = d.scheduled_at
-        AND r.phase IN (1, 2) RETURNING d.place)
+        AND r.phase BETWEEN 1 AND 2 RETURNING d.place)
 SELECT array_agg(place) FROM waiting;
 
 -- report: accepted runs wait for their report, held by nobody
@@ -60,14 +60,14 @@ WITH done AS (
 waiting AS (
     UPDATE running AS r SET phase = 2, node_id = NULL FROM done AS d
     WHERE r.job_id = d.job_id AND r.slot = d.slot AND r.fence = d.fence AND r.scheduled_at = d.scheduled_at
-        AND r.phase IN (1, 2) RETURNING d.place)
+        AND r.phase BETWEEN 1 AND 2 RETURNING d.place)
 SELECT array_agg(place) FROM waiting;
 
 -- exhausted: what dead letters keep of runs that are about to end; held, so that they still do
 SELECT d.job_id, d.scheduled_at, j.tenant, r.trigger, r.lane
 FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::integer[]) AS d (job_id, slot, scheduled_at, fence)
 JOIN running AS r ON r.job_id = d.job_id AND r.slot = d.slot AND r.fence = d.fence
-    AND r.scheduled_at = d.scheduled_at AND r.phase IN (1, 2)
+    AND r.scheduled_at = d.scheduled_at AND r.phase BETWEEN 1 AND 2
 JOIN jobs AS j ON j.id = d.job_id ORDER BY r.job_id, r.slot FOR UPDATE OF r;
 
 -- add_dead: a dead letter
@@ -80,17 +80,14 @@ SELECT DISTINCT job_id FROM blocked WHERE EXISTS (SELECT 1 FROM blocked) AND job
 ORDER BY job_id;
 
 -- idle_cancelled: runs that somebody wants cancelled and nobody executes
-SELECT job_id, scheduled_at FROM running WHERE cancel = 1 AND phase IN (0, 3) AND node_id IS NULL;
+SELECT job_id, scheduled_at FROM running WHERE cancel = 1 AND phase NOT IN (1, 2) AND node_id IS NULL;
 
--- hold_hand: one at a time hands on the slots of a job
-SELECT pg_advisory_xact_lock($1);
-
--- oldest_blocked: the run of a job that gets the next free slot
-SELECT scheduled_at, lane, due_at, trigger, fence, tries FROM blocked
-WHERE job_id = $1 ORDER BY rank, scheduled_at LIMIT 1;
-
--- concurrency_of: a job's limit
-SELECT concurrency FROM jobs WHERE id = $1;
+-- front_of_blocked: the runs of jobs that get the next free slots, held
+SELECT b.job_id, b.scheduled_at, b.lane, b.due_at, b.trigger, b.fence, b.tries
+FROM jobs AS j CROSS JOIN LATERAL (
+    SELECT * FROM blocked WHERE blocked.job_id = j.id ORDER BY blocked.rank, blocked.scheduled_at
+    LIMIT coalesce(j.concurrency, 1000) FOR UPDATE) AS b
+WHERE j.id = ANY ($1::bigint[]) ORDER BY b.job_id, b.rank, b.scheduled_at;
 
 -- add_ready: a slot is handed on
 INSERT INTO running (job_id, slot, scheduled_at, lane, due_at, trigger, fence, tries, phase)

@@ -103,8 +103,11 @@ SELECT c.job_id, c.scheduled_at FROM temp.candidate AS c WHERE c.fate = 3;
 SELECT c.rowid, c.job_id, c.scheduled_at, j.concurrency FROM temp.candidate AS c
 JOIN jobs AS j ON j.id = c.job_id WHERE c.fate = 2 ORDER BY c.job_id, c.lane % 128 / 32, c.rank;
 
--- slots_of: the slots of a job that are taken
-SELECT slot FROM running WHERE job_id = ?;
+-- limits_of: the limits of jobs
+SELECT id, concurrency FROM jobs WHERE id IN (SELECT value FROM json_each(?));
+
+-- slots_of: the slots of jobs that are taken
+SELECT job_id, slot FROM running WHERE job_id IN (SELECT value FROM json_each(?));
 
 -- set_slot: a candidate gets its slot
 UPDATE temp.candidate SET fate = 0, slot = ? WHERE rowid = ?;
@@ -146,8 +149,9 @@ SELECT '[' || group_concat('[' || job_id || ',' || slot || ',' || scheduled_at |
     || json_quote(tenant) || ',' || spec || ']', ',') || ']'
 FROM temp.candidate WHERE fate IN (0, 5);
 
--- waiting_scheduled: nominal times of a job's scheduled runs that wait for a slot
-SELECT scheduled_at FROM blocked WHERE job_id = ? AND rank = 0 ORDER BY scheduled_at;
+-- scheduled_waiting: scheduled runs of jobs that wait for a slot
+SELECT job_id, scheduled_at FROM blocked WHERE job_id IN (SELECT value FROM json_each(?)) AND rank = 0
+ORDER BY job_id, scheduled_at;
 
 -- add_blocked: a run waits for a slot
 INSERT INTO blocked (job_id, rank, scheduled_at, lane, due_at, trigger, fence, tries)
@@ -156,6 +160,10 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?);
 -- take_blocked: a waiting run leaves the queue
 DELETE FROM blocked WHERE job_id = ? AND scheduled_at = ?
 RETURNING scheduled_at, lane, due_at, trigger, fence, tries;
+
+-- take_blocked_rows: waiting runs leave the queue; says which were there
+DELETE FROM blocked WHERE (job_id, scheduled_at) IN (SELECT value ->> 0, value ->> 1 FROM json_each(?))
+RETURNING job_id, scheduled_at, lane, due_at, trigger, fence, tries;
 
 -- take_planned_row: a planned run leaves the plan
 DELETE FROM planned WHERE scheduled_at = ? AND job_id = ?

@@ -55,15 +55,11 @@ SELECT DISTINCT d.job_id FROM temp.done AS d WHERE d.event IN (1, 3, 4, 7)
 -- idle_cancelled: runs that somebody wants cancelled and nobody executes
 SELECT job_id, scheduled_at FROM running WHERE cancel = 1 AND phase IN (0, 3) AND node_id IS NULL;
 
--- hold_hand: there is one writer, so nobody else hands on slots
-SELECT 1 WHERE ? IS NULL;
-
--- oldest_blocked: the run of a job that gets the next free slot
-SELECT scheduled_at, lane, due_at, trigger, fence, tries FROM blocked
-WHERE job_id = ? ORDER BY rank, scheduled_at LIMIT 1;
-
--- concurrency_of: a job's limit
-SELECT concurrency FROM jobs WHERE id = ?;
+-- front_of_blocked: the runs of jobs that get the next free slots
+SELECT job_id, scheduled_at, lane, due_at, trigger, fence, tries FROM (
+    SELECT b.*, row_number() OVER (PARTITION BY b.job_id ORDER BY b.rank, b.scheduled_at) AS turn, j.concurrency
+    FROM json_each(?) AS n CROSS JOIN blocked AS b ON b.job_id = n.value JOIN jobs AS j ON j.id = b.job_id)
+WHERE turn <= ifnull(concurrency, 1000) ORDER BY job_id, turn;
 
 -- add_ready: a slot is handed on
 INSERT INTO running (job_id, slot, scheduled_at, lane, due_at, trigger, fence, tries, phase)
