@@ -1,6 +1,7 @@
 """Databases that are away at the start, or come later than the others."""
 
 import asyncio
+from collections.abc import Callable, Iterator
 from typing import cast
 
 import pytest
@@ -10,9 +11,12 @@ from hourhand.config import Settings
 from hourhand.config.settings import StoreSettings
 from hourhand.errors import CannotStart, Unavailable
 from hourhand.ports.store import Hint, Store
+from hourhand.stores.postgres import schema
 from hourhand.stores.sqlite import SqliteStore
-from hourhand.wiring.databases import Databases, LateStore, require_postgres
+from hourhand.wiring.databases import Database, Databases, LateStore, require_postgres
 from hourhand.wiring.life import Ending, Pauses
+from tests.servers.postgres import PostgresServer
+from tests.servers.postgres_databases import PostgresDatabases
 
 DEADLINE_S = 30
 
@@ -100,3 +104,62 @@ def test_what_is_no_url_is_refused_without_its_password(url: str, good: bool) ->
     with pytest.raises(CannotStart, match="%40 for @") as caught:
         require_postgres(settings, "api")
     assert "cret" not in caught.value.message
+
+
+def sharded(*urls: str) -> Databases:
+    return Databases(Settings(store=StoreSettings(shards=urls)), Ending())
+
+
+@pytest.fixture
+def two_urls(postgres_server: PostgresDatabases, migrated_template: str) -> Iterator[tuple[str, str]]:
+    one, two = (postgres_server.create_database(template=migrated_template) for _ in range(2))
+    yield one, two
+    for url in (one, two):
+        postgres_server.drop_database(url)
+
+
+async def test_databases_learn_which_shard_they_are_and_refuse_another_order(
+    two_urls: tuple[str, str],
+) -> None:
+    one, two = two_urls
+    async with asyncio.timeout(DEADLINE_S):
+        first, second = sharded(one, two), sharded(one, two)  # two processes at once
+        assert await asyncio.gather(first.begin(), second.begin()) == [True, True]
+        assert [database.index for database in first.opened] == [0, 1]
+        await first.front.ping()
+        await asyncio.gather(first.close(), second.close())
+        for wrong in ((two, one), (one,)):
+            databases = sharded(*wrong)
+            with pytest.raises(CannotStart, match=r"store\.shards"):
+                await databases.begin()
+            await databases.close()
+
+
+async def test_a_cluster_in_use_begins_without_a_shard_that_is_away_and_takes_it_in_later(
+    two_urls: tuple[str, str], own_postgres: Callable[..., PostgresServer]
+) -> None:
+    own = own_postgres()
+    here, there = two_urls[0], own.create_database()
+    await schema.up(there)
+    async with asyncio.timeout(2 * DEADLINE_S):
+        before = sharded(here, there)
+        assert await before.begin()
+        await before.close()
+        await asyncio.to_thread(own.halt)
+        databases = sharded(here, there)
+        assert await databases.begin()
+        assert [database.index for database in databases.opened] == [0]
+        store = databases.front
+        await store.ping()
+        came: asyncio.Queue[int] = asyncio.Queue()
+
+        async def arrived(database: Database) -> None:
+            came.put_nowait(database.index)
+
+        following = asyncio.create_task(databases.follow(arrived))
+        await asyncio.to_thread(own.start)
+        assert await came.get() == 1
+        await following
+        assert [database.index for database in databases.opened] == [0, 1]
+        assert len(await store.nodes()) == 0
+        await databases.close()

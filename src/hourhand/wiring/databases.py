@@ -21,6 +21,7 @@ from hourhand.ids import IdSource
 from hourhand.ports.store import Hint, Store
 from hourhand.stores.postgres import PostgresStore
 from hourhand.stores.sharded import UNREACHABLE, ShardedStore, check_shards
+from hourhand.stores.sharded.identities import Silence
 from hourhand.telemetry import logger
 from hourhand.wiring.life import Ending, Pauses
 
@@ -84,17 +85,19 @@ class Databases:
         ]
         self._late = {one.index: LateStore(one.name) for one in self._all}
         self._identity: ShardIdentity | None = None
+        self._identified: set[int] = set()
         self.clock: Clock = _FirstClock(self._all)
 
     @property
     def opened(self) -> list[Database]:
-        """Those that answered."""
-        return [one for one in self._all if one.store is not None]
+        """Those that answered and are the right ones."""
+        return [one for one in self._all if one.index in self._identified]
 
     @property
     def front(self) -> Store:
         """All of them as one store, for the API; those that are not open yet are away."""
-        stores = [cast(Store, one.store or self._late[one.index]) for one in self._all]
+        right = {one.index: one.store for one in self.opened}
+        stores = [cast(Store, right.get(one.index) or self._late[one.index]) for one in self._all]
         if len(stores) == 1:
             return stores[0]
         return ShardedStore(stores, self._buckets)
@@ -115,18 +118,18 @@ class Databases:
         return True
 
     async def follow(self, arrived: Arrived) -> None:
-        """Open the others as they come, and hand each on."""
+        """Open the others as they come, and hand each on once it is known to be the right one."""
         pauses = Pauses()
-        while missing := [one for one in self._all if one.store is None]:
+        while missing := [one for one in self._all if one.index not in self._identified]:
             if await self._ending.asked_within(pauses.next_s()):
                 return
             await self._try()
             for one in missing:
-                if one.store is not None:
+                if one.store is not None and one.index in self._identified:
                     _log.info("database is back", database=one.name)
                     self._late[one.index].arrive(one.store)
-                    await arrived(one)
                     pauses.reset()
+                    await arrived(one)
 
     async def close(self) -> None:
         """Let go of all."""
@@ -139,7 +142,7 @@ class Databases:
     async def _try(self) -> bool:
         """Open what is not open; whether it is enough to go on."""
         await asyncio.gather(*(self._open(one) for one in self._all if one.store is None))
-        return bool(self.opened) and await self._identify()
+        return any(one.store for one in self._all) and await self._identify()
 
     async def _open(self, database: Database) -> None:
         settings = self._settings
@@ -160,24 +163,39 @@ class Databases:
         """Agree on which database is which shard; False while too few answer to know."""
         new_cluster = f"{IdSource(SystemClock()).node_id():x}"
         while True:
-            try:
-                found = [await one.store.identity() if one.store else UNREACHABLE for one in self._all]
-            except Unavailable:
+            found = [await _identity_of(one) for one in self._all]
+            known = {index: one for index, one in enumerate(found) if isinstance(one, ShardIdentity)}
+            if UNREACHABLE in found and not any(one.complete for one in known.values()):
                 return False
-            known = [one for one in found if isinstance(one, ShardIdentity)]
-            if UNREACHABLE in found and not any(one.complete for one in known):
-                return False
-            self._identity = known[0] if known else None
             to_write = check_shards(found, new_cluster)
             if not to_write:
+                self._identity = next(iter(known.values()))
+                self._identified |= set(known)
                 return True
             for index, identity in to_write.items():
                 store = self._all[index].store
-                if store is not None:
-                    await store.write_identity(identity)
+                if store is None or not await _tell(store, identity):
+                    return False
 
     def _missing(self) -> list[str]:
         return [one.name for one in self._all if one.store is None]
+
+
+async def _identity_of(database: Database) -> ShardIdentity | Silence | None:
+    if database.store is None:
+        return UNREACHABLE
+    try:
+        return await database.store.identity()
+    except Unavailable:
+        return UNREACHABLE
+
+
+async def _tell(store: PostgresStore, identity: ShardIdentity) -> bool:
+    try:
+        await store.write_identity(identity)
+    except Unavailable:
+        return False
+    return True
 
 
 class LateStore:
