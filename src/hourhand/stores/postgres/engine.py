@@ -240,20 +240,18 @@ class PostgresEngine:
 
         One that does not answer, or whose server has changed its role, says the same of the others.
         """
-        if connection.is_closed():
+        if _is_closed(connection):
             return
+        is_good = False
         try:
             await connection.execute("ROLLBACK", timeout=_ROLL_BACK_S)
-        except TimeoutError:
-            connection.terminate()
-            await pool.expire_connections()
+            is_good = not must_reconnect(error)
         except (asyncpg.PostgresError, *CONNECTION_FAULTS):
-            connection.terminate()
-        except BaseException:
-            connection.terminate()
-            raise
-        if must_reconnect(error):
-            connection.terminate()
+            pass
+        finally:  # also where the caller is cancelled a second time
+            if not is_good:
+                _terminate(connection)
+        if not is_good:
             await pool.expire_connections()
 
     async def _open_pool(self) -> Any:
@@ -275,6 +273,19 @@ class PostgresEngine:
                 except (asyncpg.PostgresError, *CONNECTION_FAULTS) as error:
                     raise translated(error) from error
         return self._pool
+
+
+def _is_closed(connection: Any) -> bool:
+    """Whether a connection is gone; the pool takes those back by itself and then answers no questions."""
+    try:
+        return bool(connection.is_closed())
+    except asyncpg.InterfaceError:
+        return True
+
+
+def _terminate(connection: Any) -> None:
+    with suppress(asyncpg.InterfaceError):
+        connection.terminate()
 
 
 async def _release(pool: Any, connection: Any) -> None:

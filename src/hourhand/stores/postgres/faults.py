@@ -53,8 +53,8 @@ def unavailable(error: BaseException) -> Unavailable:
 
 
 def is_about_values(error: BaseException) -> bool:
-    """Whether a value is one that no column can hold, as the driver (ValueError) or the server sees it."""
-    return isinstance(error, asyncpg.DataError | ValueError)
+    """Whether a value is one that no column can hold, as the driver or the server sees it."""
+    return isinstance(error, asyncpg.DataError)
 
 
 def must_reconnect(error: BaseException) -> bool:

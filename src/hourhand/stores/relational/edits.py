@@ -67,7 +67,9 @@ async def delete_job(
     await _drop_coming(tx, record, job, cut)
     await leave(tx, record, job, cut)  # what it was still to get ends as cancelled, like all that is planned
     await _end_paused(tx, record, cut)
-    await tx.all("hold_slots", (tx.array([job_id]),))  # a claim that found it full has blocked its run by then
+    await tx.all(
+        "hold_slots", (tx.array([job_id]),)
+    )  # a claim that found it full has blocked its run by then
     ended = [UnstartedRow(*row) for row in await tx.all("drop_blocked_of", (job_id,))]
     ended += [UnstartedRow(*row) for row in await tx.all("drop_idle_of", (job_id,))]
     reason = {"reason": Reason.DELETED.value}
