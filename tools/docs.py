@@ -71,7 +71,7 @@ LIMITS = (
     Limit("reading threads", "stores.sqlite.engine", "_READERS"),
     Limit("page cache of the writer", "stores.sqlite.engine", "WRITER_CACHE_KIB", "KiB"),
     Limit("pages of log before they move to the file", "stores.sqlite.engine", "_CHECKPOINT_PAGES"),
-    Limit("clocks of one planning step, at least", "services.planner", "_FEWEST_CLOCKS"),
+    Limit("clocks of the first planning step; then as few or many as take a moment", "services.planner", "_FIRST_CLOCKS"),
     Limit("clocks of one planning step, at most", "services.planner", "_MOST_CLOCKS"),
     Limit("runs of one claim", "services.worker", "_MOST_PER_CLAIM"),
     Limit("outcomes of one commit", "services.worker", "_MOST_PER_SETTLE"),

@@ -101,16 +101,17 @@ async def test_its_batch_grows_while_there_is_little_to_write_and_shrinks_when_t
     await world.plan()
     assert sizes[:4] == [16, 32, 64, 128]
     assert len(await world.planned()) == 199
-    world.planner._adapt(20_001)
-    world.planner._adapt(20_001)
+    world.planner._adapt(20_001, 0)
+    world.planner._adapt(20_001, 0)
     assert world.planner._batch < max(sizes)
     for _ in range(20):
-        world.planner._adapt(50_000)
-    assert world.planner._batch == 16
-    world.planner._adapt(10_000)
-    assert world.planner._batch == 16
+        world.planner._adapt(0, 200_000)  # few, but each took long
+    assert world.planner._batch == 1
+    world.planner._adapt(10_000, 0)
+    world.planner._adapt(0, 100_000)
+    assert world.planner._batch == 1
     for _ in range(20):
-        world.planner._adapt(0)
+        world.planner._adapt(0, 0)
     assert world.planner._batch == 1024
 
 

@@ -16,10 +16,12 @@ from hourhand.ports.store import Clock as StoreClock
 from hourhand.ports.store import Store
 from hourhand.telemetry import Telemetry
 
-_FEWEST_CLOCKS = 16
+_FIRST_CLOCKS = 16
 _MOST_CLOCKS = 1024
 _FEW_RUNS = 5_000  # a step that wrote less may take more clocks next time
 _MANY_RUNS = 20_000  # and one that wrote more holds up the others for too long
+_SHORT_US = 50_000
+_LONG_US = 150_000  # a long transaction keeps what claims delete from being cleaned up behind them
 _REFUSED_PAUSE_US = SECOND_US // 10  # until the lease tells which segments are still held
 
 
@@ -34,7 +36,7 @@ class Planner:
         self._clock = clock
         self._horizon_us = horizon_us
         self._telemetry = telemetry
-        self._batch = _FEWEST_CLOCKS
+        self._batch = _FIRST_CLOCKS
         self._last: list[StoreClock] = []
 
     async def step(self, now_at: int) -> int | None:
@@ -49,8 +51,9 @@ class Planner:
             plans = [self._plan(clock, now_at, segments.get(clock.segment)) for clock in clocks]
             count = await self._store.plan(plans)
             self._telemetry.planned(count)
-            self._adapt(count)
-            self._telemetry.planner_stepped(max(0, self._clock.now() - now_at))
+            took_us = max(0, self._clock.now() - now_at)
+            self._adapt(count, took_us)
+            self._telemetry.planner_stepped(took_us)
             # The same clocks again: somebody else's by now, which the store has seen and the lease has not.
             return now_at + _REFUSED_PAUSE_US if clocks == last else now_at
         next_at = await self._store.next_clock_at(tuple(segments))
@@ -63,10 +66,10 @@ class Planner:
         )
         return msgspec.structs.replace(plan, fence=fence)
 
-    def _adapt(self, count: int) -> None:
-        if count > _MANY_RUNS:
-            self._batch = max(_FEWEST_CLOCKS, self._batch // 2)
-        elif count < _FEW_RUNS:
+    def _adapt(self, count: int, took_us: int) -> None:
+        if count > _MANY_RUNS or took_us > _LONG_US:
+            self._batch = max(1, self._batch // 2)
+        elif count < _FEW_RUNS and took_us < _SHORT_US:
             self._batch = min(_MOST_CLOCKS, self._batch * 2)
 
 
