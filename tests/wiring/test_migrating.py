@@ -81,3 +81,9 @@ def test_a_foreign_database_is_refused_and_not_touched(
         "SELECT relname FROM pg_class WHERE relnamespace = 'public'::regnamespace", database=postgres_url
     )
     assert [row[0] for row in tables] == ["theirs"]
+
+
+def test_a_url_may_say_that_a_pooler_is_in_between(migrate, postgres_url: str) -> None:
+    url = f"{postgres_url}?pooler=transaction"
+    assert migrate(url, "up").code == 0
+    assert migrate(url, "status").code == 0

@@ -8,6 +8,7 @@ from hourhand.config import Settings
 from hourhand.core.url import masked_store_url
 from hourhand.errors import HourhandError
 from hourhand.stores.postgres import schema
+from hourhand.stores.postgres.store import split_pooler
 from hourhand.wiring.databases import require_postgres
 
 
@@ -28,7 +29,7 @@ async def _states(urls: Sequence[str]) -> list[SchemaState]:
     for url in urls:
         name = masked_store_url(url)
         try:
-            status = await schema.status(url)
+            status = await schema.status(split_pooler(url)[0])
         except HourhandError as error:
             raise _named(name, error) from error
         states.append(
@@ -41,7 +42,7 @@ async def _up(urls: Sequence[str], applied: Callable[[str, str], None]) -> None:
     for url in urls:
         name = masked_store_url(url)
         try:
-            for step in await schema.up(url):
+            for step in await schema.up(split_pooler(url)[0]):
                 applied(name, step)
         except HourhandError as error:
             raise _named(name, error) from error
