@@ -14,17 +14,11 @@ _LOST_NODE_LIFE_US = DAY_US  # a process that slept for less learns that its lea
 
 async def stray_runs(tx: Tx, slack_us: int, limit: int) -> list[StrayRun]:
     """Runs of lost nodes first, then those long past their deadline; forgets nodes lost long ago."""
-    found: list[StrayRun] = []
-    for (node_id,) in await tx.all("lost_nodes", (tx.now_at,)):
-        rows = await tx.all("strays_of", (node_id, limit - len(found)))
-        found += [_stray(row) for row in rows]
-        await tx.run("drop_idle_node", {"id": node_id, "lost_before": tx.now_at - _LOST_NODE_LIFE_US})
-        if len(found) >= limit:
-            return found
-    overdue_at = tx.now_at - slack_us
-    for (node_id,) in await tx.all("live_nodes", (tx.now_at,)):
-        found += [_stray(row) for row in await tx.all("overdue_of", (node_id, overdue_at, limit))]
-    found += [_stray(row) for row in await tx.all("overdue_reports", (overdue_at, limit))]
+    found = [_stray(row) for row in await tx.all("strays", (tx.now_at, limit))]
+    await tx.run("drop_idle_nodes", (tx.now_at - _LOST_NODE_LIFE_US,))
+    if len(found) < limit:
+        overdue = {"now": tx.now_at, "overdue_at": tx.now_at - slack_us, "limit": limit}
+        found += [_stray(row) for row in await tx.all("overdue", overdue)]
     return found[:limit]
 
 

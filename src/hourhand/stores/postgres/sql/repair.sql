@@ -43,15 +43,9 @@ RETURNING segment, fence;
 -- nodes: every node
 SELECT id, kind, name, started_at, lease_until FROM nodes ORDER BY started_at;
 
--- lost_nodes: nodes without a live lease
-SELECT id FROM nodes WHERE lease_until <= $1;
-
--- live_nodes: nodes with a live lease
-SELECT id FROM nodes WHERE lease_until > $1;
-
--- drop_idle_node: forget a node that was lost long ago and holds nothing
-DELETE FROM nodes WHERE id = :id AND lease_until < :lost_before
-    AND NOT EXISTS (SELECT 1 FROM running WHERE node_id = :id AND phase IN (1, 2));
+-- drop_idle_nodes: forget nodes that were lost long ago and hold nothing
+DELETE FROM nodes WHERE lease_until < $1
+    AND NOT EXISTS (SELECT 1 FROM running WHERE node_id = nodes.id AND phase IN (1, 2));
 
 -- held_by: what a node holds
 SELECT job_id, slot, scheduled_at, fence, cancel FROM running WHERE node_id = $1 AND phase IN (1, 2);
@@ -59,22 +53,22 @@ SELECT job_id, slot, scheduled_at, fence, cancel FROM running WHERE node_id = $1
 -- cancel_of: what of a node's runs somebody wants cancelled
 SELECT job_id, slot, scheduled_at, fence, cancel FROM running WHERE node_id = $1 AND cancel = 1;
 
--- strays_of: runs of a lost node
-SELECT r.job_id, r.slot, r.scheduled_at, r.due_at, r.fence, r.tries, r.version,
-    coalesce((SELECT name FROM nodes WHERE id = r.node_id), ''), 1, r.cancel, (SELECT spec FROM jobs WHERE id = r.job_id)
-FROM running AS r WHERE r.node_id = $1 AND r.phase IN (1, 2) ORDER BY r.node_id, r.deadline_at LIMIT $2;
+-- strays: runs of nodes without a live lease
+SELECT r.job_id, r.slot, r.scheduled_at, r.due_at, r.fence, r.tries, r.version, r.name, 1, r.cancel, j.spec
+FROM (SELECT held.*, n.name FROM nodes AS n JOIN running AS held ON held.node_id = n.id AND held.phase IN (1, 2)
+    WHERE n.lease_until <= $1 LIMIT $2) AS r
+LEFT JOIN jobs AS j ON j.id = r.job_id;
 
--- overdue_of: runs of a live node that are long past their deadline
-SELECT r.job_id, r.slot, r.scheduled_at, r.due_at, r.fence, r.tries, r.version,
-    coalesce((SELECT name FROM nodes WHERE id = r.node_id), ''), 0, r.cancel, (SELECT spec FROM jobs WHERE id = r.job_id)
-FROM running AS r
-WHERE r.node_id = $1 AND r.phase IN (1, 2) AND r.deadline_at < $2 ORDER BY r.node_id, r.deadline_at LIMIT $3;
-
--- overdue_reports: accepted runs whose report did not come in time
-SELECT r.job_id, r.slot, r.scheduled_at, r.due_at, r.fence, r.tries, r.version, '', 0, r.cancel,
-    (SELECT spec FROM jobs WHERE id = r.job_id)
-FROM running AS r
-WHERE r.node_id IS NULL AND r.phase IN (1, 2) AND r.deadline_at < $1 ORDER BY r.node_id, r.deadline_at LIMIT $2;
+-- overdue: runs of live nodes that are long past their deadline, and accepted ones whose report did not come in time
+SELECT r.job_id, r.slot, r.scheduled_at, r.due_at, r.fence, r.tries, r.version, r.name, 0, r.cancel, j.spec
+FROM (
+    (SELECT held.*, n.name FROM nodes AS n JOIN running AS held ON held.node_id = n.id AND held.phase IN (1, 2)
+        AND held.deadline_at < :overdue_at::bigint
+    WHERE n.lease_until > :now::bigint LIMIT :limit::bigint)
+    UNION ALL
+    (SELECT held.*, '' FROM running AS held WHERE held.node_id IS NULL AND held.phase IN (1, 2)
+        AND held.deadline_at < :overdue_at::bigint ORDER BY held.deadline_at LIMIT :limit::bigint)) AS r
+LEFT JOIN jobs AS j ON j.id = r.job_id LIMIT :limit::bigint;
 
 -- late_in_lane: scheduled runs of a lane past their grace, after a cursor
 SELECT p.job_id, p.scheduled_at, p.lane, p.due_at, p.trigger, p.fence, p.tries, p.due_at + j.grace_us < :now::bigint

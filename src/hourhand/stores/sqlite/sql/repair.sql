@@ -34,15 +34,9 @@ RETURNING segment, fence;
 -- nodes: every node
 SELECT id, kind, name, started_at, lease_until FROM nodes ORDER BY started_at;
 
--- lost_nodes: nodes without a live lease
-SELECT id FROM nodes WHERE lease_until <= ?;
-
--- live_nodes: nodes with a live lease
-SELECT id FROM nodes WHERE lease_until > ?;
-
--- drop_idle_node: forget a node that was lost long ago and holds nothing
-DELETE FROM nodes WHERE id = :id AND lease_until < :lost_before
-    AND NOT EXISTS (SELECT 1 FROM running WHERE node_id = :id AND phase IN (1, 2));
+-- drop_idle_nodes: forget nodes that were lost long ago and hold nothing
+DELETE FROM nodes WHERE lease_until < ?
+    AND NOT EXISTS (SELECT 1 FROM running WHERE node_id = nodes.id AND phase IN (1, 2));
 
 -- held_by: what a node holds
 SELECT job_id, slot, scheduled_at, fence, cancel FROM running WHERE node_id = ? AND phase IN (1, 2);
@@ -50,20 +44,20 @@ SELECT job_id, slot, scheduled_at, fence, cancel FROM running WHERE node_id = ? 
 -- cancel_of: what of a node's runs somebody wants cancelled
 SELECT job_id, slot, scheduled_at, fence, cancel FROM running WHERE node_id = ? AND cancel = 1;
 
--- strays_of: runs of a lost node
-SELECT r.job_id, r.slot, r.scheduled_at, r.due_at, r.fence, r.tries, r.version, ifnull(n.name, ''), 1, r.cancel, j.spec
-FROM running AS r LEFT JOIN nodes AS n ON n.id = r.node_id LEFT JOIN jobs AS j ON j.id = r.job_id
-WHERE r.node_id = ? AND r.phase IN (1, 2) LIMIT ?;
+-- strays: runs of nodes without a live lease
+SELECT r.job_id, r.slot, r.scheduled_at, r.due_at, r.fence, r.tries, r.version, n.name, 1, r.cancel, j.spec
+FROM nodes AS n CROSS JOIN running AS r ON r.node_id = n.id AND r.phase IN (1, 2) LEFT JOIN jobs AS j ON j.id = r.job_id
+WHERE n.lease_until <= ? LIMIT ?;
 
--- overdue_of: runs of a live node that are long past their deadline
-SELECT r.job_id, r.slot, r.scheduled_at, r.due_at, r.fence, r.tries, r.version, ifnull(n.name, ''), 0, r.cancel, j.spec
-FROM running AS r LEFT JOIN nodes AS n ON n.id = r.node_id LEFT JOIN jobs AS j ON j.id = r.job_id
-WHERE r.node_id = ? AND r.phase IN (1, 2) AND r.deadline_at < ? ORDER BY r.deadline_at LIMIT ?;
-
--- overdue_reports: accepted runs whose report did not come in time
+-- overdue: runs of live nodes that are long past their deadline, and accepted ones whose report did not come in time
+SELECT r.job_id, r.slot, r.scheduled_at, r.due_at, r.fence, r.tries, r.version, n.name, 0, r.cancel, j.spec
+FROM nodes AS n CROSS JOIN running AS r ON r.node_id = n.id AND r.phase IN (1, 2) LEFT JOIN jobs AS j ON j.id = r.job_id
+WHERE n.lease_until > :now AND r.deadline_at < :overdue_at
+UNION ALL
 SELECT r.job_id, r.slot, r.scheduled_at, r.due_at, r.fence, r.tries, r.version, '', 0, r.cancel, j.spec
 FROM running AS r LEFT JOIN jobs AS j ON j.id = r.job_id
-WHERE r.node_id IS NULL AND r.phase IN (1, 2) AND r.deadline_at < ? ORDER BY r.deadline_at LIMIT ?;
+WHERE r.node_id IS NULL AND r.phase IN (1, 2) AND r.deadline_at < :overdue_at
+LIMIT :limit;
 
 -- late_in_lane: scheduled runs of a lane past their grace, after a cursor
 SELECT p.job_id, p.scheduled_at, p.lane, p.due_at, p.trigger, p.fence, p.tries, p.due_at + j.grace_us < :now
