@@ -143,6 +143,28 @@ class Cluster:
             found += [tuple(row) for row in server.query(query, database=_DATABASE)]
         return found
 
+    def node(self, part: Part) -> tuple[int, bool]:
+        """The newest node id of a process in the first database, and whether its lease runs."""
+        assert part.process is not None
+        rows = self.read(
+            "SELECT id, lease_until > extract(epoch FROM clock_timestamp()) * 1000000 FROM nodes "
+            f"WHERE name LIKE '%-{part.process.pid}' ORDER BY started_at DESC LIMIT 1"
+        )
+        assert rows, f"{part.name} is no node"
+        return rows[0][0], rows[0][1]
+
+    def holdings(self) -> dict[int, int]:
+        """How many segments each node with a live lease holds."""
+        rows = self.read(
+            "SELECT s.node_id, count(*) FROM segments AS s JOIN nodes AS n ON n.id = s.node_id "
+            "WHERE n.lease_until > extract(epoch FROM clock_timestamp()) * 1000000 GROUP BY 1"
+        )
+        return dict(rows)
+
+    def fences(self) -> dict[int, int]:
+        """Each segment's fence."""
+        return dict(self.read("SELECT segment, fence FROM segments"))
+
     def stop(self) -> None:
         """Kill everything; what was said stays in the folder."""
         for part in self.parts:

@@ -43,3 +43,14 @@ def poison(ctx: Run, path: str) -> None:
         file.flush()
         os.fsync(file.fileno())
     os._exit(66)
+
+
+@hh.job()
+def takes_a_while(ctx: Run, path: str, seconds: float) -> str:
+    """Leaves a line at its beginning and one at its end."""
+    with Path(path).open("a") as file:
+        file.write(f"began {ctx.attempt}\n")
+    threading.Event().wait(seconds)
+    with Path(path).open("a") as file:
+        file.write(f"ended {ctx.attempt}\n")
+    return "done"
