@@ -359,6 +359,10 @@ class Store(Protocol):
         """Drop old history and dead letters; True while there is more."""
         ...
 
+    async def tidy(self) -> None:
+        """Clean up behind the hot tables, where the backend does not do it by itself in time."""
+        ...
+
     # --- nodes
     async def renew_node(self, node_id: int, kind: str, name: str, lease_us: int) -> None:
         """Register a node or prolong its lease; LeaseLost when it had run out."""

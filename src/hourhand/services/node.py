@@ -24,6 +24,7 @@ from hourhand.telemetry import Telemetry, logger
 
 RARE_POLL_US = 5 * SECOND_US  # in case a hint was lost although they arrive
 SWEEPERS_SEGMENT = 0  # whoever holds it sweeps for all
+_TIDY_PERIOD_US = 5 * SECOND_US
 _STEP_PATIENCE_S = 5.0
 
 _log = logger("hourhand.node")
@@ -61,6 +62,7 @@ class Node:
         hints_arrive: Callable[[], bool] = _no,
         draw: Callable[[], float] = full_pause,
     ) -> None:
+        self._store = store
         self._worker = worker
         self._scheduler = scheduler
         self._clock = clock
@@ -112,7 +114,8 @@ class Node:
     def _planning_duties(self, scheduler: Scheduler) -> tuple[Duty, ...]:
         self._plan = self._duty("plan", scheduler.planner.step, poll_us=self._seldom)
         self._sweep = self._duty("sweep", self._sweep_step, poll_us=self._seldom)
-        return self._plan, self._sweep
+        tidy = self._duty("tidy", self._tidy_step, poll_us=never)
+        return self._plan, self._sweep, tidy
 
     def _tenure_duties(self, scheduler: Scheduler | None) -> tuple[Duty, ...]:
         if scheduler is None or scheduler.tenure is None:
@@ -132,6 +135,12 @@ class Node:
         if scheduler is None or SWEEPERS_SEGMENT not in await scheduler.leases.segments():
             return None
         return await scheduler.sweeper.step(now_at)
+
+    async def _tidy_step(self, now_at: int) -> int | None:
+        scheduler = self._scheduler
+        if scheduler is not None and SWEEPERS_SEGMENT in await scheduler.leases.segments():
+            await self._store.tidy()
+        return now_at + _TIDY_PERIOD_US
 
     def _segments_changed(self) -> None:
         self._plan.wake()

@@ -17,7 +17,7 @@ from hourhand.core.schedule import tzdata_version
 from hourhand.errors import CannotStart
 from hourhand.ids import process_name
 from hourhand.ports import store as port
-from hourhand.stores.postgres import claims, partitions, planning, schema, settling
+from hourhand.stores.postgres import claims, partitions, planning, schema, settling, upkeep
 from hourhand.stores.postgres.channel import HINTS, Channel
 from hourhand.stores.postgres.engine import LONG_S, WRITE_S, PostgresEngine
 from hourhand.stores.postgres.finished import finished_runs
@@ -149,13 +149,14 @@ class PostgresStore(RelationalStore):
         now_at = self.clock.now()
         await self._engine.on_connection(lambda connection: partitions.make_ahead(connection, now_at))
         dropped = await self._engine.on_connection(
-            lambda connection: partitions.drop_old(
-                connection, history_before_at, in_transactions=self._engine.pooled
-            )
+            lambda connection: partitions.drop_old(connection, history_before_at)
         )
         if dropped:
             _log.info("old history dropped", days=dropped)
         return more
+
+    async def tidy(self) -> None:
+        await self._engine.on_connection(upkeep.clean)
 
     async def identity(self) -> ShardIdentity | None:
         """Which shard of which cluster this database is, once it was told."""

@@ -141,6 +141,9 @@ class RelationalStore:
     async def purge(self, history_before_at: int, dead_before_at: int, limit: int) -> bool:
         return await self._engine.write(lambda tx: repair.purge(tx, history_before_at, dead_before_at, limit))
 
+    async def tidy(self) -> None:
+        """Nothing to do, unless a store says otherwise."""
+
     # --- nodes
     async def renew_node(self, node_id: int, kind: str, name: str, lease_us: int) -> None:
         await self._engine.write(lambda tx: nodes.renew_node(tx, node_id, kind, name, lease_us))

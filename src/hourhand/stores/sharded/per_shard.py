@@ -55,6 +55,9 @@ class PerShardVerbs:
     async def purge(self, history_before_at: int, dead_before_at: int, limit: int) -> bool:
         _refuse("purge")
 
+    async def tidy(self) -> None:
+        _refuse("tidy")
+
     async def renew_node(self, node_id: int, kind: str, name: str, lease_us: int) -> None:
         _refuse("renew_node")
 
