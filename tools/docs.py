@@ -71,12 +71,48 @@ LIMITS = (
     Limit("reading threads", "stores.sqlite.engine", "_READERS"),
     Limit("page cache of the writer", "stores.sqlite.engine", "WRITER_CACHE_KIB", "KiB"),
     Limit("pages of log before they move to the file", "stores.sqlite.engine", "_CHECKPOINT_PAGES"),
-    Limit("clocks of the first planning step; then as few or many as take a moment", "services.planner", "_FIRST_CLOCKS"),
+    Limit("jobs of separate requests that share a transaction", "stores.relational.jobs", "MAX_TOGETHER"),
+    Limit("databases of a cluster", "core.identity", "MAX_SHARDS"),
+    Limit("buckets that are spread over them", "core.buckets", "BUCKETS"),
+    Limit(
+        "connections of a process to one database, and one to listen", "stores.postgres.engine", "POOL_SIZE"
+    ),
+    Limit("time after which an unused connection is closed", "stores.postgres.engine", "_IDLE_S", "s"),
+    Limit("prepared statements of a connection", "stores.postgres.engine", "_CACHED_STATEMENTS"),
+    Limit("time to connect to PostgreSQL", "stores.postgres.engine", "_CONNECT_S", "s"),
+    Limit("time of a verb that reads", "stores.postgres.engine", "READ_S", "s"),
+    Limit(
+        "time of a verb that writes, unless it renews a shorter lease",
+        "stores.postgres.engine",
+        "WRITE_S",
+        "s",
+    ),
+    Limit("time of planning, of making and dropping partitions", "stores.postgres.engine", "LONG_S", "s"),
+    Limit("tries of a verb that loses races", "stores.postgres.engine", "_TRIES"),
+    Limit("time between two messages to other processes", "stores.postgres.channel", "_MERGE_S", "s"),
+    Limit("bytes of one of them", "stores.postgres.channel", "MAX_PAYLOAD_BYTES"),
+    Limit("messages of events that wait for their turn", "stores.postgres.channel", "_MOST_WAITING"),
+    Limit("time after which a silent listener is asked", "stores.postgres.channel", "_CHECK_S", "s"),
+    Limit("days of history that have their table ahead", "stores.postgres.partitions", "_AHEAD"),
+    Limit("time of one step of the schema", "stores.postgres.schema", "_STEP_S", "s"),
+    Limit("tries of a step that finds its tables held", "stores.postgres.schema", "_LOCK_TRIES"),
+    Limit(
+        "clocks of the first planning step; then as few or many as take a moment",
+        "services.planner",
+        "_FIRST_CLOCKS",
+    ),
     Limit("clocks of one planning step, at most", "services.planner", "_MOST_CLOCKS"),
     Limit("runs of one claim", "services.worker", "_MOST_PER_CLAIM"),
     Limit("outcomes of one commit", "services.worker", "_MOST_PER_SETTLE"),
     Limit("time between heartbeats", "services.worker", "HEARTBEAT_US", "us"),
-    Limit("lease of a node", "leases.native", "LEASE_US", "us"),
+    Limit("lease of a worker", "leases.native", "LEASE_US", "us"),
+    Limit(
+        "lease of a scheduler, unless `scheduler.lease` says otherwise",
+        "config.settings",
+        "SchedulerSettings.lease_us",
+        "us",
+    ),
+    Limit("renewals of a scheduler in that time", "services.tenure", "_RENEWALS_PER_LEASE"),
     Limit("patience with an attempt that ignores its cancellation", "services.worker", "ABANDON_US", "us"),
     Limit("rows of one repair of each kind", "services.sweeper", "PAGE"),
     Limit(
@@ -189,23 +225,23 @@ def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
     return "".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |\n" for line in lines)
 
 
-def _value(limit: Limit) -> int:
+def _value(limit: Limit) -> float:
     """A constant of a module, or the default of a record's field."""
     home: object = import_module(f"hourhand.{limit.module}")
     record, dot, name = limit.constant.rpartition(".")
     value = getattr(getattr(home, record)() if dot else home, name)
-    assert isinstance(value, int)
+    assert isinstance(value, int | float)
     return value
 
 
-def _amount(value: int, unit: str) -> str:
+def _amount(value: float, unit: str) -> str:
     match unit:
         case "us":
-            return format_duration(value)
+            return format_duration(int(value))
         case "s" if value > 366 * 86_400:
             return f"{round(value / 31_556_952):,} years"
         case "s":
-            return format_duration(value * 1_000_000)
+            return format_duration(round(value * 1_000_000))
         case "B":
             return next(
                 f"{value // size:,} {name}"

@@ -29,6 +29,8 @@ from hourhand.stores.postgres.statements import statements
 from hourhand.stores.relational.tx import ChangedMeanwhile, Operation, Parameters, T
 
 POOL_SIZE = 8
+_IDLE_S = 300.0  # after which a connection that nobody uses is closed
+_CACHED_STATEMENTS = 500  # per connection: all of ours
 
 # How long a verb may take in all. People and sharded lists wait for reads; a worker renews its lease of 30 s
 # every 10 s, so it must learn of a dead connection in time to try another. Verbs of the background may have
@@ -263,8 +265,8 @@ class PostgresEngine:
                     max_size=self._pool_size,
                     timeout=_CONNECT_S,
                     reset=_keep,
-                    max_inactive_connection_lifetime=300,
-                    statement_cache_size=0 if self.pooled else 500,
+                    max_inactive_connection_lifetime=_IDLE_S,
+                    statement_cache_size=0 if self.pooled else _CACHED_STATEMENTS,
                     max_cached_statement_lifetime=0,
                     server_settings={} if self.pooled else _SETTINGS,
                 )
