@@ -14,7 +14,7 @@ from hourhand.ports.store import Hint
 from hourhand.stores.relational.outcomes import cancel_idle, one_of_each, write_dead
 from hourhand.stores.relational.rows import EVENT_CODES
 from hourhand.stores.relational.slots import hand_on
-from hourhand.stores.relational.tx import Tx
+from hourhand.stores.relational.tx import ChangedMeanwhile, Tx
 
 _FINAL = frozenset({Event.SUCCEED, Event.EXHAUST, Event.SKIP, Event.CANCEL})
 
@@ -52,8 +52,11 @@ async def settle(tx: Tx, worker: str, settlements: Sequence[Settlement]) -> list
 
 
 async def _apply(tx: Tx, name: str, parameters: dict[str, Any]) -> set[int]:
-    places = (await tx.one(name, parameters))[0]
-    return set(places or ())
+    places, count = await tx.one(name, parameters)
+    applied = set(places or ())
+    if len(applied) != count:
+        raise ChangedMeanwhile  # somebody asked for a cancel just then, say: find the rows again
+    return applied
 
 
 async def _keep_letters(tx: Tx, exhausted: Sequence[Settlement]) -> None:

@@ -97,10 +97,12 @@ SELECT job_id, scheduled_at FROM lost;
 
 -- take_given: take planned runs that were decided to go, each into its slot
 WITH given AS (
-    SELECT g.job_id, g.scheduled_at, g.slot, p.lane, p.due_at, p.trigger, p.fence, p.tries, j.version,
+    SELECT g.job_id, g.scheduled_at, g.slot, p.place, p.lane, p.due_at, p.trigger, p.fence, p.tries, j.version,
         greatest(p.due_at, :now::bigint) + j.timeout_us AS deadline_at
     FROM unnest(:job_ids::bigint[], :scheduled_ats::bigint[], :slots::bigint[]) AS g (job_id, scheduled_at, slot)
-    JOIN planned AS p ON p.scheduled_at = g.scheduled_at AND p.job_id = g.job_id
+    CROSS JOIN LATERAL (
+        SELECT lane, due_at, trigger, fence, tries, ctid AS place FROM planned
+        WHERE planned.scheduled_at = g.scheduled_at AND planned.job_id = g.job_id OFFSET 0) AS p
     JOIN jobs AS j ON j.id = g.job_id),
 taken AS (
     INSERT INTO running (job_id, slot, scheduled_at, lane, due_at, trigger, fence, tries, phase, node_id, deadline_at,
@@ -118,7 +120,7 @@ SELECT t.*, j.tenant, j.spec FROM taken AS t JOIN jobs AS j ON j.id = t.job_id;
 -- take_ready: ready and retrying runs go on under the next fence; fate 0 taken, 3 deleted
 WITH looked AS MATERIALIZED (
     SELECT r.* FROM unnest(:lanes::integer[]) AS page (lane) CROSS JOIN LATERAL (
-        SELECT job_id, slot, lane, due_at, scheduled_at FROM running
+        SELECT job_id, slot, lane, due_at, scheduled_at, ctid AS place FROM running
         WHERE phase IN (0, 3) AND running.lane = page.lane AND running.due_at <= :until::bigint
         ORDER BY running.due_at LIMIT :most::bigint FOR UPDATE SKIP LOCKED) AS r),
 judged AS MATERIALIZED (
@@ -130,7 +132,7 @@ judged AS MATERIALIZED (
 taken AS (
     UPDATE running SET phase = 1, node_id = :node_id::bigint, fence = running.fence + 1, claimed_at = :now::bigint,
         version = c.version, deadline_at = c.deadline_at
-    FROM judged AS c WHERE c.known IS NOT NULL AND running.job_id = c.job_id AND running.slot = c.slot
+    FROM judged AS c WHERE c.known IS NOT NULL AND running.ctid = c.place
     RETURNING running.job_id, running.slot, running.scheduled_at, running.due_at, running.fence, running.tries,
         running.trigger, running.deadline_at, running.version, c.tenant, c.spec)
 SELECT taken.*, 0 AS fate FROM taken

@@ -1,16 +1,18 @@
 -- finish: ended runs leave their slots, each with a row of history; says which were still in their slot under their
--- fence. Events 1 succeed, 3 exhaust, 4 skip, 7 cancel
-WITH done AS (
-    SELECT * FROM unnest(:places::integer[], :job_ids::bigint[], :slots::bigint[], :scheduled_ats::bigint[],
-        :fences::integer[], :events::smallint[], :versions::integer[], :tries::smallint[], :started_ats::bigint[],
+-- fence, and how many left: less than those when one was changed in that moment. Rows are found by key, one by one,
+-- and left by place: a join the planner could turn round when the table looks empty to it.
+-- Events 1 succeed, 3 exhaust, 4 skip, 7 cancel
+WITH found AS MATERIALIZED (
+    SELECT d.*, r.place_at, r.due_at, r.trigger
+    FROM unnest(:places::integer[], :job_ids::bigint[], :slots::bigint[], :scheduled_ats::bigint[], :fences::integer[],
+        :events::smallint[], :versions::integer[], :tries::smallint[], :started_ats::bigint[],
         :finished_ats::bigint[], :details::text[])
-        AS d (place, job_id, slot, scheduled_at, fence, event, version, tries, started_at, finished_at, detail)),
-gone AS (
-    DELETE FROM running AS r USING done AS d
-    WHERE r.job_id = d.job_id AND r.slot = d.slot AND r.fence = d.fence AND r.scheduled_at = d.scheduled_at
-        AND r.phase BETWEEN 1 AND 2
-    RETURNING d.place, d.job_id, d.scheduled_at, d.fence, d.event, d.version, d.tries, d.started_at, d.finished_at,
-        d.detail, r.due_at, r.trigger),
+        AS d (place, job_id, slot, scheduled_at, fence, event, version, tries, started_at, finished_at, detail)
+    CROSS JOIN LATERAL (
+        SELECT ctid AS place_at, due_at, trigger FROM running
+        WHERE running.job_id = d.job_id AND running.slot = d.slot AND running.fence = d.fence
+            AND running.scheduled_at = d.scheduled_at AND running.phase IN (1, 2) OFFSET 0) AS r),
+gone AS (DELETE FROM running WHERE ctid = ANY (ARRAY(SELECT place_at FROM found)) RETURNING 1),
 kept AS (
     INSERT INTO history (job_id, scheduled_at, attempt, state, trigger, tries, due_at, started_at, finished_at, version,
         worker, detail, bucket)
@@ -18,50 +20,57 @@ kept AS (
         CASE event WHEN 1 THEN 3 WHEN 3 THEN 4 WHEN 4 THEN 5 WHEN 7 THEN 6 END,
         trigger, tries, due_at, started_at, finished_at, version, :worker::text, detail,
         CASE WHEN abs(scheduled_at - finished_at) < 86400000000 THEN scheduled_at / 86400000000 ELSE 0 END
-    FROM gone)
-SELECT array_agg(place) FROM gone;
+    FROM found)
+SELECT (SELECT array_agg(place) FROM found), (SELECT count(*) FROM gone);
 
 -- retry: failed runs keep their slot and wait for their next attempt, each with a row of history
-WITH done AS (
-    SELECT * FROM unnest(:places::integer[], :job_ids::bigint[], :slots::bigint[], :scheduled_ats::bigint[],
+WITH held AS MATERIALIZED (
+    SELECT d.*, r.place_at, r.due_at AS was_due_at, r.trigger
+    FROM unnest(:places::integer[], :job_ids::bigint[], :slots::bigint[], :scheduled_ats::bigint[],
         :fences::integer[], :versions::integer[], :tries::smallint[], :due_ats::bigint[], :started_ats::bigint[],
         :finished_ats::bigint[], :details::text[])
-        AS d (place, job_id, slot, scheduled_at, fence, version, tries, due_at, started_at, finished_at, detail)),
-held AS MATERIALIZED (
-    SELECT d.*, r.due_at AS was_due_at, r.trigger FROM done AS d
-    JOIN running AS r ON r.job_id = d.job_id AND r.slot = d.slot AND r.fence = d.fence
-        AND r.scheduled_at = d.scheduled_at AND r.phase BETWEEN 1 AND 2
-    ORDER BY r.job_id, r.slot FOR UPDATE OF r),
+        AS d (place, job_id, slot, scheduled_at, fence, version, tries, due_at, started_at, finished_at, detail)
+    CROSS JOIN LATERAL (
+        SELECT ctid AS place_at, due_at, trigger FROM running
+        WHERE running.job_id = d.job_id AND running.slot = d.slot AND running.fence = d.fence
+            AND running.scheduled_at = d.scheduled_at AND running.phase IN (1, 2) FOR UPDATE) AS r),
 waiting AS (
     UPDATE running SET phase = 3, node_id = NULL, deadline_at = NULL, due_at = held.due_at, tries = held.tries
-    FROM held WHERE running.job_id = held.job_id AND running.slot = held.slot),
+    FROM held WHERE running.ctid = held.place_at RETURNING 1),
 kept AS (
     INSERT INTO history (job_id, scheduled_at, attempt, state, trigger, tries, due_at, started_at, finished_at, version,
         worker, detail, bucket)
     SELECT job_id, scheduled_at, fence, 2, trigger, tries, was_due_at, started_at, finished_at, version, :worker::text,
         detail, CASE WHEN abs(scheduled_at - finished_at) < 86400000000 THEN scheduled_at / 86400000000 ELSE 0 END
     FROM held)
-SELECT array_agg(place) FROM held;
+SELECT (SELECT array_agg(place) FROM held), (SELECT count(*) FROM waiting);
 
 -- release: unstarted runs keep their slot and wait for another worker
-WITH done AS (
-    SELECT * FROM unnest(:places::integer[], :job_ids::bigint[], :slots::bigint[], :scheduled_ats::bigint[],
-        :fences::integer[]) AS d (place, job_id, slot, scheduled_at, fence)),
+WITH held AS MATERIALIZED (
+    SELECT d.place, r.place_at
+    FROM unnest(:places::integer[], :job_ids::bigint[], :slots::bigint[], :scheduled_ats::bigint[],
+        :fences::integer[]) AS d (place, job_id, slot, scheduled_at, fence)
+    CROSS JOIN LATERAL (
+        SELECT ctid AS place_at FROM running
+        WHERE running.job_id = d.job_id AND running.slot = d.slot AND running.fence = d.fence
+            AND running.scheduled_at = d.scheduled_at AND running.phase IN (1, 2) FOR UPDATE) AS r),
 waiting AS (
-    UPDATE running AS r SET phase = 0, node_id = NULL, deadline_at = NULL FROM done AS d
-    WHERE r.job_id = d.job_id AND r.slot = d.slot AND r.fence = d.fence AND r.scheduled_at = d.scheduled_at
-        AND r.phase BETWEEN 1 AND 2 RETURNING d.place)
-SELECT array_agg(place) FROM waiting;
+    UPDATE running SET phase = 0, node_id = NULL, deadline_at = NULL
+    WHERE ctid = ANY (ARRAY(SELECT place_at FROM held)) RETURNING 1)
+SELECT (SELECT array_agg(place) FROM held), (SELECT count(*) FROM waiting);
 
 -- report: accepted runs wait for their report, held by nobody
-WITH done AS (
-    SELECT * FROM unnest(:places::integer[], :job_ids::bigint[], :slots::bigint[], :scheduled_ats::bigint[],
-        :fences::integer[]) AS d (place, job_id, slot, scheduled_at, fence)),
+WITH held AS MATERIALIZED (
+    SELECT d.place, r.place_at
+    FROM unnest(:places::integer[], :job_ids::bigint[], :slots::bigint[], :scheduled_ats::bigint[],
+        :fences::integer[]) AS d (place, job_id, slot, scheduled_at, fence)
+    CROSS JOIN LATERAL (
+        SELECT ctid AS place_at FROM running
+        WHERE running.job_id = d.job_id AND running.slot = d.slot AND running.fence = d.fence
+            AND running.scheduled_at = d.scheduled_at AND running.phase IN (1, 2) FOR UPDATE) AS r),
 waiting AS (
-    UPDATE running AS r SET phase = 2, node_id = NULL FROM done AS d
-    WHERE r.job_id = d.job_id AND r.slot = d.slot AND r.fence = d.fence AND r.scheduled_at = d.scheduled_at
-        AND r.phase BETWEEN 1 AND 2 RETURNING d.place)
-SELECT array_agg(place) FROM waiting;
+    UPDATE running SET phase = 2, node_id = NULL WHERE ctid = ANY (ARRAY(SELECT place_at FROM held)) RETURNING 1)
+SELECT (SELECT array_agg(place) FROM held), (SELECT count(*) FROM waiting);
 
 -- exhausted: what dead letters keep of runs that are about to end; held, so that they still do
 SELECT d.job_id, d.scheduled_at, j.tenant, r.trigger, r.lane
