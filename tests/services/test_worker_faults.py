@@ -260,6 +260,24 @@ async def test_a_lost_lease_stops_the_attempts_and_begins_again_under_a_new_id(
     assert (await world.view(job, START_AT)).tries == 1
 
 
+async def test_a_worker_that_stood_still_beyond_its_lease_starts_nothing_of_what_it_holds(
+    world: World,
+) -> None:
+    """It may not have noticed yet; its runs go on elsewhere, so that it would only call a second time."""
+    due_at = START_AT + SECOND_US
+    job = await world.create(once(due_at))
+    hand = await world.worker()
+    await hand.claim()
+    world.go_to(START_AT + LEASE_US)
+    await hand.tick()
+    assert world.target.calls == []
+    await hand.beat()  # notices, and begins again
+    await world.sweep()
+    await hand.work()
+    assert await world.state(job, due_at) is State.SUCCEEDED
+    assert len(world.target.calls) == 1
+
+
 async def test_outcomes_of_a_worker_that_lost_its_lease_are_refused_once_the_run_went_on(
     world: World,
 ) -> None:

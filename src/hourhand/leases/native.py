@@ -19,7 +19,7 @@ class NativeLeases:
         self._kind = kind
         self._name = name
         self._plans = plans
-        self._lease_us = lease_us
+        self.lease_us = lease_us
         self._node_id = 0
         self._held: Mapping[int, int] = {}
 
@@ -49,6 +49,6 @@ class NativeLeases:
 
     async def _renew(self, node_id: int) -> None:
         if self._plans:
-            self._held = await self._store.hold_segments(node_id, self._kind, self._name, self._lease_us)
+            self._held = await self._store.hold_segments(node_id, self._kind, self._name, self.lease_us)
         else:
-            await self._store.renew_node(node_id, self._kind, self._name, self._lease_us)
+            await self._store.renew_node(node_id, self._kind, self._name, self.lease_us)

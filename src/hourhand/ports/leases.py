@@ -14,6 +14,11 @@ from typing import Protocol
 class Leases(Protocol):
     """One node's membership."""
 
+    @property
+    def lease_us(self) -> int:
+        """How long a renewal lasts, from some moment between its request and its answer."""
+        ...
+
     async def join(self) -> int:
         """Begin under a new id, and say which."""
         ...

@@ -67,6 +67,7 @@ class Worker:
         self._lead_us = lead_us
         self._settled = settled
         self._node_id = 0
+        self._sure_until = 0  # until then its lease runs for certain, whatever it has not heard of meanwhile
         self._in_hand: dict[tuple[int, int, int], Attempt] = {}
         self._share = room.join(held=lambda: len(self._in_hand), wake=lambda: self.on_room())
         self._starts: Wheel[Attempt] = Wheel(clock.now())
@@ -94,7 +95,9 @@ class Worker:
 
     async def join(self) -> None:
         """Begin under a new node id."""
+        asked_at = self._clock.now()
         self._node_id = await self._leases.join()
+        self._assured(asked_at)
 
     async def step(self, now_at: int) -> int | None:
         """Claim what there is room for; answers when it pays to ask again."""
@@ -134,16 +137,22 @@ class Worker:
         return now_at if claim.progressed else claim.next_at
 
     def tick(self, now_at: int) -> int | None:
-        """Start what is due, end what is past its deadline; answers when the next timer runs out."""
-        for attempt in self._starts.advance(now_at):
-            attempt.timer = None
-            self._start(attempt)
+        """Start what is due, end what is past its deadline; answers when the next timer runs out.
+
+        A process that stood still for longer than its lease starts nothing: it goes on elsewhere.
+        """
+        sure = now_at < self._sure_until
+        if sure:
+            for attempt in self._starts.advance(now_at):
+                attempt.timer = None
+                self._start(attempt)
         if self._fresh and now_at >= self._arm_at:
             self._arm_deadlines(now_at)
         for attempt in self._deadlines.advance(now_at):
             attempt.timer = None
             self._past_deadline(attempt, now_at)
-        moments = [self._starts.next_due(), self._deadlines.next_due(), self._arm_at if self._fresh else None]
+        next_start_at = self._starts.next_due() if sure else None  # whoever renews the lease wakes it
+        moments = [next_start_at, self._deadlines.next_due(), self._arm_at if self._fresh else None]
         return min((moment for moment in moments if moment is not None), default=None)
 
     async def settle_step(self, now_at: int) -> int | None:
@@ -176,11 +185,13 @@ class Worker:
     async def heartbeat(self, now_at: int) -> int | None:
         """Renew the lease, and give back what the store thinks it holds and it does not."""
         node_id = self._node_id
+        asked_at = self._clock.now()
         try:
             await self._leases.renew()
         except LeaseLost:
             await self._start_anew(node_id)
             return now_at
+        self._assured(asked_at)
         await self._release_strangers(now_at)
         await self.cancel_step(now_at)
         return now_at + HEARTBEAT_US
@@ -219,6 +230,11 @@ class Worker:
         """Give up the lease; whatever it still holds is for the sweeper."""
         await self._leases.leave()
 
+    def _assured(self, asked_at: int) -> None:
+        """The lease was prolonged at some moment after it was asked for."""
+        self._sure_until = asked_at + self._leases.lease_us
+        self.on_timer()
+
     def _hold(self, runs: Sequence[ClaimedRun]) -> None:
         now_at = self._clock.now()
         for run in runs:
@@ -226,7 +242,7 @@ class Worker:
             self._in_hand[_key(run)] = attempt
             if self._draining:
                 self._give_back(attempt, now_at)
-            elif run.due_at <= now_at:
+            elif run.due_at <= now_at < self._sure_until:
                 self._start(attempt)
             else:
                 attempt.timer = self._starts.add(run.due_at, attempt)
@@ -318,7 +334,7 @@ class Worker:
             self._deadlines = Wheel(self._clock.now())
             self._cursors = {}
             self._share.freed()
-            self._node_id = await self._leases.join()
+            await self.join()
 
     async def _patiently(self, tasks: Sequence[asyncio.Task[None]], patience_us: int) -> None:
         """Wait for attempts to end, until patience or whoever asked for the drain has none left."""
