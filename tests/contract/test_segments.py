@@ -37,6 +37,8 @@ class Cluster:
     async def renew(self, node: int) -> Mapping[int, int]:
         held = await self.store.hold_segments(node, self.kind, f"node {node}", LEASE_US)
         self.held[node] = held
+        for given_back in [one for one, owner in self.owners.items() if owner == node and one not in held]:
+            del self.owners[given_back]
         for segment, fence in held.items():
             known = self.fences.get(segment, 0)
             changed_hands = self.owners.get(segment) != node
