@@ -13,7 +13,7 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -21,6 +21,7 @@ from pathlib import Path
 RESULTS = Path(__file__).parent / "results"
 _BUSY_LOAD = 0.5
 _SYNCS = 50
+_NO_SIZES = ("quick", "keep")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,10 +34,14 @@ class Size:
     help: str
 
 
-def options_of(doc: str, *sizes: Size) -> argparse.Namespace:
-    """The command line; sizes that are not named follow `--quick`."""
+Adding = Callable[[argparse.ArgumentParser], None]
+
+
+def options_of(doc: str, *sizes: Size, also: Adding = lambda parser: None) -> argparse.Namespace:
+    """The command line; sizes that are not named follow `--quick`; `also` adds options that are no sizes."""
     parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="tiny sizes, to see that it works")
+    also(parser)
     every = (*sizes, Size("rounds", 3, 1, "how often; the median counts"))
     for size in every:
         told = f"{size.help} ({size.full:,}; quick {size.quick:,})"
@@ -94,6 +99,7 @@ class Report:
     machine: dict[str, str | float] = field(default_factory=lambda: machine())
     figures: list[Figure] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    variant: str = ""  # keeps a run with other sizes beside the usual one
 
     def __post_init__(self) -> None:
         self.say(
@@ -143,16 +149,25 @@ class Report:
             return
         RESULTS.mkdir(exist_ok=True)
         document = {
-            "benchmark": self.name,
-            "command": " ".join(["python -m", f"benchmarks.{self.name}", *sys.argv[1:]]),
+            "benchmark": f"{self.name}{self.variant}",
+            "command": " ".join(["python -m", f"benchmarks.{self.name}", *_without_places(sys.argv[1:])]),
             "taken_at": datetime.now(UTC).isoformat(timespec="seconds"),
             "machine": self.machine,
-            "sizes": {name: value for name, value in vars(self.options).items() if name != "quick"},
+            "sizes": {name: value for name, value in vars(self.options).items() if name not in _NO_SIZES},
             "figures": [asdict(figure) for figure in self.figures],
             "notes": self.notes,
         }
         text = json.dumps(document, indent=1, ensure_ascii=False)
-        (RESULTS / f"{self.name}.json").write_text(text + "\n", encoding="utf-8")
+        (RESULTS / f"{self.name}{self.variant}.json").write_text(text + "\n", encoding="utf-8")
+
+
+def _without_places(arguments: Sequence[str]) -> list[str]:
+    """A command line as others would type it: where this machine keeps its data is nobody's matter."""
+    shown: list[str] = []
+    for word in arguments:
+        before = shown[-1] if shown else ""
+        shown.append("DIR" if before == "--keep" else "--keep=DIR" if word.startswith("--keep=") else word)
+    return shown
 
 
 def percentile(ordered: Sequence[float], share: float) -> float:
