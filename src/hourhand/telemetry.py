@@ -34,6 +34,7 @@ _TIMES_US = tuple(ms * 1_000 for ms in _MILLISECONDS)
 _BATCHES = (1, 10, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000)
 
 _CHATTY = ("uvicorn.error", "asyncio")  # what they tell at level info, nobody needs
+_RETOLD = ("asyncpg.pool",)  # warns with a traceback of what our own lines say in words
 _STRUCK_KEYS = frozenset(
     {"payload", "body", "headers", "authorization", "token", "secret", "signing_secret", "password"}
 )
@@ -225,6 +226,8 @@ def configure_logging(level: str, *, stream: TextIO | None = None, as_json: bool
     root.setLevel(level.upper())
     for chatty in _CHATTY:
         logging.getLogger(chatty).setLevel("DEBUG" if level == "debug" else "WARNING")
+    for retold in _RETOLD:
+        logging.getLogger(retold).setLevel("DEBUG" if level == "debug" else "ERROR")
 
 
 def logger(name: str, **bound: object) -> structlog.typing.FilteringBoundLogger:

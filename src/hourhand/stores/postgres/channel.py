@@ -14,6 +14,7 @@ from zlib import crc32
 
 import asyncpg
 
+from hourhand.errors import Unavailable
 from hourhand.telemetry import logger
 
 HINTS = "hourhand_hints"  # words, parted by spaces; many messages are as good as one with all their words
@@ -125,20 +126,27 @@ class Channel:
             self._mute = True
 
     async def _stay_connected(self, url: str, tried: asyncio.Event) -> None:
-        failures = 0
+        failures = deaf = 0
         while True:
             pauses_s = _PAUSES_S
             try:
                 async with _connected(url) as connection:
                     connection.add_termination_listener(lambda _: self._changed.set())
                     await self._begin(connection)
-                    failures = 0
+                    failures = deaf = 0
                     tried.set()
                     await self._keep(connection)
                 why = "the connection was cut"
             except _Deaf as error:
                 why, pauses_s = str(error), _DEAF_PAUSES_S
-            except (OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError) as error:
+                failures, deaf = deaf, deaf + 1  # what went wrong before was something else
+            except (
+                OSError,
+                TimeoutError,
+                asyncpg.PostgresError,
+                asyncpg.InterfaceError,
+                Unavailable,
+            ) as error:
                 why = _words_of(error)
             except Exception as error:  # a fault of ours must not leave the process deaf for ever
                 _log.exception("listening failed")
@@ -161,10 +169,13 @@ class Channel:
             async with asyncio.timeout(_ECHO_S):
                 await self._echo.wait()
         except TimeoutError:
-            raise _Deaf(
-                "LISTEN does not work at this address, as behind a pooler in transaction mode;"
-                " name the server itself in store.listen_url"
-            ) from None
+            await connection.execute("SELECT 1", timeout=_ANSWER_S)  # else it is silent, not deaf
+            await asyncio.sleep(0)
+            if not self._echo.is_set():
+                raise _Deaf(
+                    "LISTEN does not work at this address, as behind a pooler in transaction mode;"
+                    " name the server itself in store.listen_url"
+                ) from None
         self._listening = True
         self._tell_missed()
 
