@@ -94,6 +94,8 @@ LIMITS = (
     Limit("messages of events that wait for their turn", "stores.postgres.channel", "_MOST_WAITING"),
     Limit("time after which a silent listener is asked", "stores.postgres.channel", "_CHECK_S", "s"),
     Limit("days of history that have their table ahead", "stores.postgres.partitions", "_AHEAD"),
+    Limit("dead rows of a hot table that are worth cleaning up", "stores.postgres.upkeep", "_WORTH_IT"),
+    Limit("time between looks for them", "services.node", "_TIDY_PERIOD_US", "us"),
     Limit("time of one step of the schema", "stores.postgres.schema", "_STEP_S", "s"),
     Limit("tries of a step that finds its tables held", "stores.postgres.schema", "_LOCK_TRIES"),
     Limit(
