@@ -38,7 +38,7 @@ format: .venv/dev.stamp ## Mend what ruff can mend
 bench: .venv/dev.stamp ## Measure everything, or one question (ONLY=wheel); see benchmarks/README.md
 	@set -e; for name in $(ONLY); do echo "== $$name"; $(BIN)/python -m benchmarks.$$name $(ARGS); done
 
-chaos: .venv/dev.stamp ## Minutes of kills and faults against the real command
+chaos: .venv/dev.stamp ## Half an hour of kills and faults against the real commands (CHAOS_MINUTES=2)
 	@exec $(BIN)/python -m pytest -m chaos $(ARGS)
 
 soak: .venv/dev.stamp ## Long load on a real store
