@@ -1,8 +1,14 @@
-"""Gathers what arrives while a batch is on its way: single requests share transactions, a lone one does not wait."""
+"""Gathers what arrives while a batch is on its way: single requests share transactions, a lone one does not wait.
+
+A batch that fails for another reason than an outage is tried again one adder at a time, so that a value that
+cannot be stored harms nobody else.
+"""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Generic, TypeVar
+
+from hourhand.errors import Unavailable
 
 I = TypeVar("I")  # noqa: E741 - items
 R = TypeVar("R")
@@ -41,6 +47,10 @@ class Gathering(Generic[I, R]):
         try:
             answers = await self._apply([item for items, _ in batch for item in items])
         except Exception as error:
+            if len(batch) > 1 and not isinstance(error, Unavailable):
+                for one in batch:
+                    await self._answer([one])
+                return
             for _, future in batch:
                 if not future.done():
                     future.set_exception(error)

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from hourhand.clock import monotonic_us, wall_us
 
 _WINDOW_US = 30_000_000  # of the last one to two windows the best answer counts; clocks drift apart slowly
+_MOST_DRIFT_US = 15_000  # in a window: 500 ppm; what looks like more is answers that were all slow
 _JUMP_US = 1_000_000  # a server's clock that went back this far was set anew; less is made up for by waiting
 
 _QUICK_US = 50_000  # an answer to this is no slow one
@@ -51,5 +52,6 @@ class ServerClock:
             is_quick = arrived_us - asked_us < _QUICK_US
             self._offset_us = self._best_us = offset_us if is_quick else server_at - asked_us
         elif arrived_us >= self._window_end_us:  # less all the time: not slow answers, the clocks moved apart
-            self._offset_us, self._best_us = self._best_us, None
+            self._offset_us = max(self._best_us, self._offset_us - _MOST_DRIFT_US)
+            self._best_us = None
             self._window_end_us = arrived_us + _WINDOW_US
