@@ -8,13 +8,23 @@ import re
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import asyncpg
+
 from hourhand.core.instant import DAY_US
+from hourhand.telemetry import logger
+
+_log = logger("hourhand.postgres")
 
 _AHEAD = 3  # days
 _BEHIND = 1
 _NAME = re.compile(r"history_(\d{8})")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _LOCK = 0x68_69_73_74
+_DONE_BY_ANOTHER = (
+    asyncpg.UndefinedTableError,
+    asyncpg.ObjectNotInPrerequisiteStateError,  # already pending detach, or not any more
+    asyncpg.WrongObjectTypeError,
+)
 
 
 async def make_ahead(connection: Any, now_at: int) -> None:
@@ -27,22 +37,22 @@ async def make_ahead(connection: Any, now_at: int) -> None:
             await _make(connection, day)
 
 
-async def drop_old(connection: Any, before_at: int, *, in_transactions: bool) -> int:
+async def drop_old(connection: Any, before_at: int) -> int:
     """Drop the partitions whose runs have all finished before an instant; answers how many.
 
     A run that ends more than a day from its time is kept elsewhere, so a day's rows end a day after it.
+    Whoever still reads a day holds up only this; it goes on from where it was the next time.
     """
     dropped = 0
-    for day, name, state in await _partitions(connection):
-        if (day + 2) * DAY_US >= before_at:
-            continue
-        if state == "attached":
-            how = "" if in_transactions else " CONCURRENTLY"
-            await connection.execute(f"ALTER TABLE history DETACH PARTITION {name}{how}")
-        elif state == "detaching":  # somebody was interrupted in the middle of it
-            await connection.execute(f"ALTER TABLE history DETACH PARTITION {name} FINALIZE")
-        await connection.execute(f"DROP TABLE IF EXISTS {name}")
-        dropped += 1
+    try:
+        for day, name, state in await _partitions(connection):
+            if (day + 2) * DAY_US < before_at:
+                await _drop(connection, name, state)
+                dropped += 1
+    except (asyncpg.LockNotAvailableError, asyncpg.QueryCanceledError):
+        _log.warning("old history is still read by somebody; it is dropped later")
+    except _DONE_BY_ANOTHER:
+        _log.debug("another process is dropping old history")
     return dropped
 
 
@@ -69,6 +79,14 @@ async def _partitions(connection: Any) -> list[tuple[int, str, str]]:
     return found
 
 
+async def _drop(connection: Any, name: str, state: str) -> None:
+    if state == "attached":  # concurrently, for else every write waits while this waits for a reader
+        await connection.execute(f"ALTER TABLE history DETACH PARTITION {name} CONCURRENTLY")
+    elif state == "detaching":  # somebody was interrupted in the middle of it
+        await connection.execute(f"ALTER TABLE history DETACH PARTITION {name} FINALIZE")
+    await connection.execute(f"DROP TABLE IF EXISTS {name}")
+
+
 async def _make(connection: Any, day: int) -> None:
     name = name_of(day)
     async with connection.transaction():
@@ -78,7 +96,8 @@ async def _make(connection: Any, day: int) -> None:
         await connection.execute(
             f"CREATE TABLE {name} (LIKE history);"
             f"CREATE UNIQUE INDEX {name}_run ON {name} (job_id, scheduled_at, attempt);"
-            f"CREATE INDEX {name}_finished ON {name} USING brin (finished_at) WITH (pages_per_range = 32);"
+            f"CREATE INDEX {name}_finished ON {name} USING brin (finished_at)"
+            f" WITH (pages_per_range = 32, autosummarize = on);"
             f"ALTER TABLE {name} ADD CONSTRAINT {name}_day CHECK (bucket = {day});"
             f"ALTER TABLE history ATTACH PARTITION {name} FOR VALUES FROM ({day}) TO ({day + 1})"
         )
