@@ -270,8 +270,10 @@ def _ended(
 async def _live_page(tx: Tx, tenant: str, states: set[State], limit: int) -> RunPage:
     """Runs that hold a slot and are seen in one of these states."""
     views: list[RunView] = []
-    for row in await tx.all("running_page", (tenant, _SCAN)):
-        view = await get_run(tx, tenant, RunKey(*row))
+    for job_id, scheduled_at, phase, due_at, tries in await tx.all("running_page", (tenant, _SCAN)):
+        if shown_state(Phase(phase), due_at, tx.now_at, tries) not in states:
+            continue
+        view = await get_run(tx, tenant, RunKey(job_id, scheduled_at))
         if view is not None and view.state in states:
             views.append(view)
             if len(views) == limit:

@@ -41,7 +41,7 @@ SELECT id, job_id, scheduled_at, attempt, state FROM history
 WHERE job_id = ? AND id < ? AND finished_at >= ? AND finished_at <= ? ORDER BY id DESC LIMIT ?;
 
 -- running_page: runs that hold a slot, of a tenant
-SELECT r.job_id, r.scheduled_at FROM running AS r JOIN jobs AS j ON j.id = r.job_id
+SELECT r.job_id, r.scheduled_at, r.phase, r.due_at, r.tries FROM running AS r JOIN jobs AS j ON j.id = r.job_id
 WHERE j.tenant = ? ORDER BY r.due_at DESC LIMIT ?;
 
 -- count_jobs: the number of jobs
