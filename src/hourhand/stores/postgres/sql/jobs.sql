@@ -9,7 +9,8 @@ SELECT id FROM jobs WHERE id = ANY ($1::bigint[])
 UNION ALL SELECT job_id FROM versions WHERE version = 1 AND job_id = ANY ($1::bigint[]);
 
 -- taken_keys: which of these keys a tenant uses
-SELECT key FROM jobs WHERE tenant = $1 AND key = ANY ($2::text[]);
+SELECT found.key FROM unnest($2::text[]) AS asked (key)
+CROSS JOIN LATERAL (SELECT key FROM jobs WHERE tenant = $1 AND jobs.key = asked.key LIMIT 1) AS found;
 
 -- add_job: one job
 INSERT INTO jobs (id, tenant, key, name, version, version_from, paused, note, paused_until, clock_id, since,
@@ -47,7 +48,7 @@ SELECT * FROM job_records WHERE id = (SELECT id FROM jobs WHERE tenant = $1 AND 
 
 -- jobs_by_name: jobs with a name
 SELECT * FROM job_records WHERE id = ANY (ARRAY(
-    SELECT id FROM jobs WHERE tenant = $1 AND name = $2 ORDER BY id LIMIT $3)) ORDER BY id;
+    SELECT id FROM jobs WHERE tenant = $1 AND name >= $2 AND name <= $2 ORDER BY tenant, name, id LIMIT $3)) ORDER BY id;
 
 -- jobs_page: jobs of a tenant, newest first
 SELECT * FROM job_records WHERE id < $1 AND tenant = $2 ORDER BY tenant DESC, id DESC LIMIT $3;
@@ -55,18 +56,32 @@ SELECT * FROM job_records WHERE id < $1 AND tenant = $2 ORDER BY tenant DESC, id
 -- paused_page: paused jobs of a tenant, newest first
 SELECT * FROM job_records WHERE id < $1 AND tenant = $2 AND paused = 1 ORDER BY tenant DESC, id DESC LIMIT $3;
 
--- named_page: jobs whose name begins so, newest first
-SELECT * FROM job_records WHERE id = ANY (ARRAY(
-    SELECT id FROM jobs WHERE tenant = :tenant AND name >= :low AND name < :high AND id < :before
-    ORDER BY id DESC LIMIT :limit))
+-- named_page: jobs whose name begins so, newest first; where too many do, all jobs, for the caller to choose from
+WITH named AS MATERIALIZED (
+    SELECT id FROM jobs WHERE tenant = :tenant AND name >= :low AND name < :high
+    ORDER BY tenant, name LIMIT 5001)
+(SELECT * FROM job_records WHERE id = ANY (ARRAY(
+    SELECT id FROM named WHERE id < :before::bigint AND (SELECT count(*) FROM named) <= 5000
+    ORDER BY id DESC LIMIT :limit)))
+UNION ALL
+(SELECT * FROM job_records WHERE (SELECT count(*) FROM named) > 5000 AND id < :before::bigint AND tenant = :tenant
+    ORDER BY tenant DESC, id DESC LIMIT :limit)
 ORDER BY id DESC;
 
 -- failing_page: jobs with something in dead letters or retrying, newest first
-SELECT * FROM job_records WHERE id = ANY (ARRAY(
-    SELECT DISTINCT f.job_id FROM (
-        SELECT job_id FROM dead WHERE tenant = $2 AND job_id < $1
-        UNION ALL SELECT job_id FROM running WHERE phase = 3 AND phase IN (0, 3) AND job_id < $1) AS f))
-    AND tenant = $2 ORDER BY id DESC LIMIT $3;
+WITH RECURSIVE letters (job_id) AS (
+    (SELECT job_id FROM dead WHERE tenant = $2 AND job_id < $1 ORDER BY tenant DESC, job_id DESC LIMIT 1)
+    UNION ALL
+    SELECT older.job_id FROM letters CROSS JOIN LATERAL (
+        SELECT dead.job_id FROM dead WHERE tenant = $2 AND dead.job_id < letters.job_id
+        ORDER BY tenant DESC, dead.job_id DESC LIMIT 1) AS older),
+failing AS (
+    (SELECT job_id FROM letters WHERE EXISTS (SELECT 1 FROM jobs WHERE id = letters.job_id) LIMIT $3)
+    UNION
+    (SELECT DISTINCT r.job_id FROM running AS r WHERE phase = 3 AND job_id < $1
+        AND (SELECT tenant FROM jobs WHERE id = r.job_id) = $2 ORDER BY r.job_id DESC LIMIT $3))
+SELECT * FROM job_records WHERE id = ANY (ARRAY(SELECT job_id FROM failing ORDER BY job_id DESC LIMIT $3))
+ORDER BY id DESC;
 
 -- over_versions: versions of a job that are over
 SELECT version, version_from, until, paused, deleted, note, spec FROM versions WHERE job_id = $1 ORDER BY version;
@@ -184,7 +199,7 @@ INSERT INTO request_keys (job_id, key, scheduled_at, made_at)
 SELECT * FROM unnest($1::bigint[], $2::text[], $3::bigint[], $4::bigint[]);
 
 -- cancel_running_of: ask the workers to cancel a job's runs
-UPDATE running SET cancel = 1 WHERE job_id = $1 AND phase = 1;
+UPDATE running SET cancel = 1 WHERE job_id = $1 AND phase BETWEEN 1 AND 1;
 
 -- drop_blocked_of: a job's waiting runs; says which were there
 DELETE FROM blocked WHERE job_id = $1 RETURNING scheduled_at, lane, due_at, trigger, fence, tries;
