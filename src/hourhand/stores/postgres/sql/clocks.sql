@@ -19,7 +19,7 @@ WHERE clock_id = :clock_id::bigint AND until >= :next_at::bigint ORDER BY 1, 2, 
 -- lock_steps: hold the clocks of a plan that are still where it expects them, in segments that have not changed hands
 SELECT c.id FROM unnest(:clock_ids::bigint[], :expected::bigint[], :fences::integer[])
     AS step (clock_id, expected, fence)
-JOIN clocks AS c ON c.id = step.clock_id AND c.next_at = step.expected
+JOIN clocks AS c ON c.id = step.clock_id AND c.next_at + 0 = step.expected
 LEFT JOIN segments AS s ON s.segment = c.segment
 WHERE step.fence IS NULL OR s.fence = step.fence
 ORDER BY c.segment, c.rule FOR NO KEY UPDATE OF c;
@@ -45,7 +45,7 @@ ON CONFLICT DO NOTHING;
 
 -- move_clocks: everything before the new time is planned; clocks without an active member sleep until one joins
 UPDATE clocks SET next_at = CASE
-    WHEN EXISTS (SELECT 1 FROM members AS m WHERE m.clock_id = clocks.id) THEN step.next_at END
+    WHEN EXISTS (SELECT 1 FROM members AS m WHERE m.clock_id = clocks.id OFFSET 0) THEN step.next_at END
 FROM unnest(:clock_ids::bigint[], :next_ats::bigint[]) AS step (clock_id, next_at) WHERE clocks.id = step.clock_id;
 
 -- gaps_of: what the clock of a rule in a segment missed
