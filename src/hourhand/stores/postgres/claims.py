@@ -241,7 +241,7 @@ class _Claiming:
     async def _give_slots(self, several: Sequence[_Found], full: Sequence[_Found]) -> None:
         """Slots for what one statement could not decide, the job's slots held; what is due and finds none is judged."""
         ids = sorted({found.job_id for found in (*several, *full)})
-        held = {(row[0], row[1]) for row in await self._tx.all("hold_slots", (ids,))}
+        held = {(row[0], row[1]) for row in await self._tx.all("hold_free_slots", (ids,))}
         limits, used = await taken_slots(self._tx, ids)
         given: list[tuple[_Found, int]] = []
         without: list[_Found] = []
@@ -253,8 +253,8 @@ class _Claiming:
             wanted = list(group)
             in_use = used.get(job_id, ())
             slots = free_slots(limits[job_id], in_use, [found.scheduled_at for found in wanted])
-            # A slot that was handed on while the others were waited for may be free before this is committed,
-            # and nobody would see what is blocked here: the next claim decides.
+            # A slot that somebody else is about to change may be free before this is committed, and nobody
+            # would see what is blocked here: the next claim decides.
             is_full = all((job_id, slot) in held for slot in in_use)
             for index, found in enumerate(wanted):
                 if index < len(slots):

@@ -142,6 +142,11 @@ SELECT job_id, slot, scheduled_at, due_at, 0, 0::smallint, 0::smallint, 0, 0, ''
 -- hold_slots: hold what some jobs run, so that nobody frees a slot meanwhile
 SELECT job_id, slot FROM running WHERE job_id = ANY ($1::bigint[]) ORDER BY job_id, slot FOR NO KEY UPDATE;
 
+-- hold_free_slots: hold what some jobs run and nobody else is about to change; a claim waits for nobody, since
+-- those who finish hold their runs in an order of their own
+SELECT job_id, slot FROM running WHERE job_id = ANY ($1::bigint[])
+ORDER BY job_id, slot FOR NO KEY UPDATE SKIP LOCKED;
+
 -- limits_of: the limits of jobs
 SELECT id, concurrency FROM jobs WHERE id = ANY ($1::bigint[]);
 
