@@ -29,8 +29,8 @@ from hourhand.functions import REGISTRY, Hourhand
 from hourhand.ids import IdSource
 from hourhand.services.jobs import NewJob
 from hourhand.telemetry import Telemetry
-from hourhand.wiring.parts import Parts, build_parts, build_targets, open_store
 from hourhand.wiring.life import quiet_collector
+from hourhand.wiring.parts import Parts, build_parts, build_targets, open_store
 
 TENANT = "default"
 hh = Hourhand()
