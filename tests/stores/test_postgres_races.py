@@ -5,6 +5,7 @@ step by step: an operation stops before or after a named statement until the oth
 """
 
 import asyncio
+import random
 import sys
 import time
 from collections import Counter
@@ -180,6 +181,43 @@ async def test_a_claim_that_finds_a_job_full_while_its_last_run_finishes(
     assert_sound(await scene.tables(), {job.id: limit})
 
 
+async def test_contended_slots_do_not_deadlock(
+    scene: Scene, many: ManyStores, postgres_server: PostgresDatabases
+) -> None:
+    """Claims and finishes of the same jobs, in batches of any order."""
+    limits = [1, 2, 3, None] * 2
+    jobs = [await scene.create(spec(every(3_600), concurrency=limit)) for limit in limits]
+    for job in jobs:
+        for _ in range(15):
+            await scene.run_now(job)
+    left = {(row.job_id, row.scheduled_at) for row in (await scene.tables()).planned}
+    assert len(left) == 15 * len(jobs)
+
+    async def work(node: int) -> None:
+        draw = random.Random(node)
+        store = many.stores[node % STORES]
+        while left:
+            claim = await store.claim(request(node))
+            settlements = []
+            for run in draw.sample(claim.runs, len(claim.runs)):
+                event = draw.choice([Event.SUCCEED, Event.SUCCEED, Event.RETRY, Event.RELEASE])
+                settlements.append(outcome(run, event, now_at=claim.now_at, due_at=claim.now_at))
+            assert await store.settle("w", settlements) == []
+            done = (s for s in settlements if s.event is Event.SUCCEED)
+            left.difference_update((s.job_id, s.scheduled_at) for s in done)
+
+    workers = [await scene.worker() for _ in range(6)]
+    async with asyncio.timeout(DEADLINE_S):
+        await asyncio.gather(*map(work, workers))
+    tables = await scene.tables()
+    assert_sound(tables)
+    assert not tables.planned
+    assert not tables.blocked
+    assert not tables.running
+    await many.close()  # which is when the server counts
+    assert deadlocks(postgres_server, many.url) == 0
+
+
 # --- step by step
 
 
@@ -218,23 +256,6 @@ def stepping(operation: Operation[Any], **stops: Callable[[], Awaitable[None]]) 
     return do
 
 
-async def waits_for_lock(many: ManyStores) -> None:
-    """Until one of the stores waits for another."""
-    query = (
-        "SELECT count(*) FROM pg_stat_activity"
-        " WHERE datname = current_database() AND wait_event_type = 'Lock'"
-    )
-
-    async def ask(connection: Any) -> int:
-        return int(await connection.fetchval(query))
-
-    async with asyncio.timeout(DEADLINE_S):
-        while True:
-            if await many.stores[2]._engine.on_connection(ask):
-                return
-            await asyncio.sleep(0.01)
-
-
 async def full_job(scene: Scene, **fields: Any) -> tuple[Job, int, Any]:
     """A job with one slot, a run in it, and a worker that holds it."""
     node = await scene.worker()
@@ -264,29 +285,31 @@ async def test_a_slot_that_changes_hands_while_a_claim_looks_strands_nobody(
         freed.set()
         await commit.wait()
 
-    async def hands_change() -> None:
-        tasks.append(asyncio.create_task(many.stores[1]._engine.write(finish)))
+    async def slot_is_being_freed() -> None:
+        nonlocal finishing
+        finishing = asyncio.create_task(many.stores[1]._engine.write(finish))
         await freed.wait()
-        tasks.append(asyncio.create_task(commit_when_waited_for()))
 
-    async def commit_when_waited_for() -> None:
-        await waits_for_lock(many)
+    async def slot_is_handed_on() -> None:
+        assert finishing is not None
         commit.set()
+        await finishing
 
     async def slot_is_free_again() -> None:
         [next_run] = (await many.stores[2].claim(request(node))).runs
         await many.stores[2].settle("w", [outcome(next_run, now_at=scene.now)])
 
-    tasks: list[asyncio.Task[Any]] = []
+    finishing: asyncio.Task[None] | None = None
     first = many.stores[0]._engine.write(
         stepping(
             lambda tx: claims.claim(tx, request(node)),
-            before_hold_slots=hands_change,
+            before_hold_free_slots=slot_is_being_freed,
+            after_hold_free_slots=slot_is_handed_on,
             after_slots_of=slot_is_free_again,
         )
     )
     claim = await asyncio.wait_for(first, DEADLINE_S)
-    await asyncio.gather(*tasks)
+    assert finishing is not None
     tables = await scene.tables()
     assert tables.running or not tables.blocked, "a run waits for a slot that nobody holds"
     runs = claim.runs or await scene.take(node)
