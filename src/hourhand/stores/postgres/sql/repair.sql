@@ -45,7 +45,7 @@ SELECT id, kind, name, started_at, lease_until FROM nodes ORDER BY started_at;
 
 -- drop_idle_nodes: forget nodes that were lost long ago and hold nothing
 DELETE FROM nodes WHERE lease_until < $1
-    AND NOT EXISTS (SELECT 1 FROM running WHERE node_id = nodes.id AND phase IN (1, 2));
+    AND NOT EXISTS (SELECT 1 FROM running WHERE node_id = nodes.id AND phase IN (1, 2) OFFSET 0);
 
 -- held_by: what a node holds
 SELECT job_id, slot, scheduled_at, fence, cancel FROM running WHERE node_id = $1 AND phase IN (1, 2);
@@ -53,22 +53,28 @@ SELECT job_id, slot, scheduled_at, fence, cancel FROM running WHERE node_id = $1
 -- cancel_of: what of a node's runs somebody wants cancelled
 SELECT job_id, slot, scheduled_at, fence, cancel FROM running WHERE node_id = $1 AND cancel = 1;
 
--- strays: runs of nodes without a live lease
-SELECT r.job_id, r.slot, r.scheduled_at, r.due_at, r.fence, r.tries, r.version, r.name, 1, r.cancel, j.spec
-FROM (SELECT held.*, n.name FROM nodes AS n JOIN running AS held ON held.node_id = n.id AND held.phase IN (1, 2)
-    WHERE n.lease_until <= $1 LIMIT $2) AS r
-LEFT JOIN jobs AS j ON j.id = r.job_id;
+-- strays: runs of lost nodes, of each node in the order of its index
+SELECT r.job_id, r.slot, r.scheduled_at, r.due_at, r.fence, r.tries, r.version, n.name, 1, r.cancel,
+    (SELECT spec FROM jobs WHERE id = r.job_id)
+FROM nodes AS n CROSS JOIN LATERAL (
+    SELECT * FROM running AS held WHERE held.node_id = n.id AND held.phase IN (1, 2)
+    ORDER BY held.node_id, held.deadline_at LIMIT $2) AS r
+WHERE n.lease_until <= $1 LIMIT $2;
 
--- overdue: runs of live nodes that are long past their deadline, and accepted ones whose report did not come in time
-SELECT r.job_id, r.slot, r.scheduled_at, r.due_at, r.fence, r.tries, r.version, r.name, 0, r.cancel, j.spec
+-- overdue: runs that are long past their deadline: of live nodes, and accepted ones whose report did not come
+SELECT r.job_id, r.slot, r.scheduled_at, r.due_at, r.fence, r.tries, r.version, r.name, 0, r.cancel,
+    (SELECT spec FROM jobs WHERE id = r.job_id)
 FROM (
-    (SELECT held.*, n.name FROM nodes AS n JOIN running AS held ON held.node_id = n.id AND held.phase IN (1, 2)
-        AND held.deadline_at < :overdue_at::bigint
+    (SELECT late.*, n.name FROM nodes AS n CROSS JOIN LATERAL (
+        SELECT * FROM running AS held
+        WHERE held.node_id = n.id AND held.phase IN (1, 2) AND held.deadline_at < :overdue_at::bigint
+        ORDER BY held.node_id, held.deadline_at LIMIT :limit::bigint) AS late
     WHERE n.lease_until > :now::bigint LIMIT :limit::bigint)
     UNION ALL
-    (SELECT held.*, '' FROM running AS held WHERE held.node_id IS NULL AND held.phase IN (1, 2)
-        AND held.deadline_at < :overdue_at::bigint ORDER BY held.deadline_at LIMIT :limit::bigint)) AS r
-LEFT JOIN jobs AS j ON j.id = r.job_id LIMIT :limit::bigint;
+    (SELECT held.*, '' FROM running AS held
+    WHERE held.node_id IS NULL AND held.phase IN (1, 2) AND held.deadline_at < :overdue_at::bigint
+    ORDER BY held.node_id, held.deadline_at LIMIT :limit::bigint)) AS r
+LIMIT :limit::bigint;
 
 -- late_in_lane: scheduled runs of a lane past their grace, after a cursor
 SELECT p.job_id, p.scheduled_at, p.lane, p.due_at, p.trigger, p.fence, p.tries, p.due_at + j.grace_us < :now::bigint
