@@ -6,7 +6,7 @@ in turn, raw SQL of the same shape with nothing around it: their ratio holds on 
 a claim and a finish alone, each with many jobs and with few: their ratio says whether the number of jobs matters.
 
     python -m benchmarks.cluster_throughput [--jobs 1000000] [--seconds 60] [--rounds 3] [--quick]
-    python -m benchmarks.cluster_throughput --jobs 10000000 --keep DIR      # loads them once, about 10 minutes
+    python -m benchmarks.cluster_throughput --jobs 10000000 --keep DIR      # loads them once
 """
 
 import argparse
