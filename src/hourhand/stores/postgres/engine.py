@@ -143,7 +143,7 @@ class PostgresEngine:
         self._begin = f"BEGIN{own}"
         self._begin_reading = f"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY{own}"
 
-    async def on_connection(self, work: Callable[[Any], Awaitable[T]], *, within_s: float = LONG_S) -> T:
+    async def on_connection(self, work: Callable[[Any], Awaitable[T]], *, within_s: float = WRITE_S) -> T:
         """Let something work on a bare connection, outside our transactions: schema, partitions."""
         async with self._in_words(within_s), self._connection(within_s) as connection:
             return await work(connection)

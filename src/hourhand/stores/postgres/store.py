@@ -149,14 +149,14 @@ class PostgresStore(RelationalStore):
         now_at = self.clock.now()
         await self._engine.on_connection(lambda connection: partitions.make_ahead(connection, now_at))
         dropped = await self._engine.on_connection(
-            lambda connection: partitions.drop_old(connection, history_before_at)
+            lambda connection: partitions.drop_old(connection, history_before_at), within_s=LONG_S
         )
         if dropped:
             _log.info("old history dropped", days=dropped)
         return more
 
     async def tidy(self) -> None:
-        await self._engine.on_connection(upkeep.clean)
+        await self._engine.on_connection(upkeep.clean, within_s=LONG_S)
 
     async def identity(self) -> ShardIdentity | None:
         """Which shard of which cluster this database is, once it was told."""
