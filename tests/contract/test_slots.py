@@ -300,7 +300,7 @@ async def test_what_nobody_claimed_within_the_grace_is_for_the_policy(
     await scene.plan(600 * SECOND_US)
     scene.go_to(at(6.25 * 60))
     if by == "sweeper":
-        assert await scene.store.judge_late({}, 100) == {}
+        assert (await scene.store.judge_late({}, 100)).cursors == {}
     taken = await scene.take(await scene.worker(), lead_us=0)
     assert [n // 60 for n in times(taken)] == runs
     for minute in skipped:
@@ -384,11 +384,11 @@ async def test_the_sweeper_goes_on_page_by_page(scene: Scene) -> None:
     keeper = await scene.create(spec(every(1), misfire=Misfire(grace_us=HOUR_US)), tenant="a")
     await scene.plan(59 * SECOND_US)
     scene.go_to(at(50))
-    cursors = await scene.store.judge_late({}, 20)
+    cursors = (await scene.store.judge_late({}, 20)).cursors
     assert cursors
     pages = 1
     while cursors:
-        cursors = await scene.store.judge_late(cursors, 20)
+        cursors = (await scene.store.judge_late(cursors, 20)).cursors
         pages += 1
     assert pages >= 5
     left = (await scene.tables()).planned

@@ -202,7 +202,8 @@ async def test_a_page_of_late_runs_that_stay_does_not_hide_those_behind_it(
     )
     await world.plan()
     world.go_to(START_AT + 3 * SECOND_US + 1)
-    await world.sweep()
+    for _ in range(6):  # a page in which nothing was decided is no reason to hurry on
+        await world.sweep()
     assert [await world.state(job, START_AT + SECOND_US) for job in stay] == [State.PENDING] * 10
     assert [await world.state(job, START_AT + 2 * SECOND_US) for job in go] == [State.SKIPPED] * 5
 

@@ -155,6 +155,13 @@ class StrayRun(msgspec.Struct, frozen=True, kw_only=True):
     spec: JobSpec | None  # None when the job was deleted
 
 
+class LatePage(msgspec.Struct, frozen=True, kw_only=True):
+    """What a look at late runs did, and where the lanes with more go on."""
+
+    judged: int
+    cursors: dict[int, Cursor] = {}
+
+
 class LeaseLost(Exception):
     """The node's lease has run out; it must stop its attempts and start again under a new id."""
 
@@ -347,7 +354,7 @@ class Store(Protocol):
         """Runs of nodes without a live lease, and runs past their deadline by more than the slack."""
         ...
 
-    async def judge_late(self, cursors: dict[int, Cursor], limit: int) -> dict[int, Cursor]:
+    async def judge_late(self, cursors: dict[int, Cursor], limit: int) -> LatePage:
         """Apply the misfire policy to late runs that nobody claims, a page of each lane; where to go on."""
         ...
 

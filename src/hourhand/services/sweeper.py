@@ -46,8 +46,11 @@ class Sweeper:
     async def step(self, now_at: int) -> int | None:
         """Repair what there is; answers now while a page was full."""
         more = await self.rescue(now_at)
-        self._late_cursors = await self._store.judge_late(self._late_cursors, PAGE)
-        more |= bool(self._late_cursors)
+        late = await self._store.judge_late(self._late_cursors, PAGE)
+        self._late_cursors = late.cursors
+        more |= (
+            bool(late.cursors) and late.judged > 0
+        )  # a backlog that is not too late is the workers' matter
         more |= await self._store.hand_on_slots(PAGE) >= PAGE
         attend_at = await self._store.tend_jobs(PAGE)
         if not 0 < self._purge_at - now_at <= _PURGE_PERIOD_US:  # further off: the clock was set back

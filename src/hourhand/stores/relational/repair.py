@@ -2,7 +2,8 @@
 
 from hourhand.core.identity import LANES_PER_POOL
 from hourhand.core.instant import DAY_US
-from hourhand.ports.store import Cursor, StrayRun
+from hourhand.core.plan import Lateness
+from hourhand.ports.store import Cursor, LatePage, StrayRun
 from hourhand.stores.relational.judging import judge_late_runs
 from hourhand.stores.relational.rows import UnstartedRow, decode_spec
 from hourhand.stores.relational.slots import hand_on
@@ -22,17 +23,19 @@ async def stray_runs(tx: Tx, slack_us: int, limit: int) -> list[StrayRun]:
     return found[:limit]
 
 
-async def judge_late(tx: Tx, cursors: dict[int, Cursor], limit: int) -> dict[int, Cursor]:
-    """Judge late planned runs lane by lane, a page of each; answers where the lanes with more go on."""
+async def judge_late(tx: Tx, cursors: dict[int, Cursor], limit: int) -> LatePage:
+    """Judge late planned runs lane by lane, a page of each."""
+    judged = 0
     more: dict[int, Cursor] = {}
     for (pool,) in await tx.all("all_pools"):
         bounds = {"first": pool * LANES_PER_POOL, "last": (pool + 1) * LANES_PER_POOL}
         for lane, first_due in await tx.all("waiting_lanes", bounds):
             if first_due < tx.now_at:
-                cursor = await _judge_lane(tx, lane, cursors.get(lane, Cursor(0, 0, 0)), limit)
+                count, cursor = await _judge_lane(tx, lane, cursors.get(lane, Cursor(0, 0, 0)), limit)
+                judged += count
                 if cursor is not None:
                     more[lane] = cursor
-    return more
+    return LatePage(judged=judged, cursors=more)
 
 
 async def hand_on_slots(tx: Tx, limit: int) -> int:
@@ -51,7 +54,7 @@ async def purge(tx: Tx, history_before_at: int, dead_before_at: int, limit: int)
     return max(counts) >= limit
 
 
-async def _judge_lane(tx: Tx, lane: int, cursor: Cursor, limit: int) -> Cursor | None:
+async def _judge_lane(tx: Tx, lane: int, cursor: Cursor, limit: int) -> tuple[int, Cursor | None]:
     rows = await tx.all(
         "late_in_lane",
         {
@@ -63,11 +66,12 @@ async def _judge_lane(tx: Tx, lane: int, cursor: Cursor, limit: int) -> Cursor |
             "job_id": cursor.job_id,
         },
     )
-    await judge_late_runs(tx, [(row[0], UnstartedRow(*row[1:7])) for row in rows if row[7]])
+    verdicts = await judge_late_runs(tx, [(row[0], UnstartedRow(*row[1:7])) for row in rows if row[7]])
+    judged = sum(verdict is not Lateness.RUN for verdict in verdicts.values())
     if len(rows) < limit:
-        return None
+        return judged, None
     last = rows[-1]
-    return Cursor(last[3], last[1], last[0])
+    return judged, Cursor(last[3], last[1], last[0])
 
 
 def _stray(row: tuple[int, int, int, int, int, int, int | None, str, int, int, str | None]) -> StrayRun:

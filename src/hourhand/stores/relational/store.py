@@ -132,7 +132,7 @@ class RelationalStore:
     async def stray_runs(self, slack_us: int, limit: int) -> list[port.StrayRun]:
         return await self._engine.write(lambda tx: repair.stray_runs(tx, slack_us, limit))
 
-    async def judge_late(self, cursors: dict[int, port.Cursor], limit: int) -> dict[int, port.Cursor]:
+    async def judge_late(self, cursors: dict[int, port.Cursor], limit: int) -> port.LatePage:
         return await self._engine.write(lambda tx: repair.judge_late(tx, cursors, limit))
 
     async def hand_on_slots(self, limit: int) -> int:

@@ -46,7 +46,7 @@ class PerShardVerbs:
     async def stray_runs(self, slack_us: int, limit: int) -> list[port.StrayRun]:
         _refuse("stray_runs")
 
-    async def judge_late(self, cursors: dict[int, port.Cursor], limit: int) -> dict[int, port.Cursor]:
+    async def judge_late(self, cursors: dict[int, port.Cursor], limit: int) -> port.LatePage:
         _refuse("judge_late")
 
     async def hand_on_slots(self, limit: int) -> int:
