@@ -117,7 +117,7 @@ class _Claiming:
         left = wanted - (len(self.runs) - before)
         if lanes.waiting and left > 0:
             count = len(lanes.waiting)
-            limit = left if count == 1 else min(left, max(_LEAST_PER_LANE, -(-2 * left // count)))
+            limit = min(left, max(_LEAST_PER_LANE, -(-left // count)))
             exhausted = await self._take_waiting(lanes.waiting, left, limit)
             left = wanted - (len(self.runs) - before)
             if left > 0 and limit < wanted and not exhausted:
@@ -240,7 +240,8 @@ class _Claiming:
 
     async def _give_slots(self, several: Sequence[_Found], full: Sequence[_Found]) -> None:
         """Slots for what one statement could not decide, the job's slots held; what is due and finds none is judged."""
-        ids = sorted({found.job_id for found in (*several, *full)})
+        wanted_ids = sorted({found.job_id for found in (*several, *full)})
+        ids = [row[0] for row in await self._tx.all("try_jobs", (wanted_ids,))]
         held = {(row[0], row[1]) for row in await self._tx.all("hold_free_slots", (ids,))}
         limits, used = await taken_slots(self._tx, ids)
         given: list[tuple[_Found, int]] = []
@@ -249,7 +250,7 @@ class _Claiming:
         room = self._request.room - len(self.runs)
         for job_id, group in groupby(candidates, key=lambda found: found.job_id):
             if job_id not in limits:
-                continue  # deleted meanwhile
+                continue  # deleted meanwhile, or another claim has it in hand
             wanted = list(group)
             in_use = used.get(job_id, ())
             slots = free_slots(limits[job_id], in_use, [found.scheduled_at for found in wanted])

@@ -43,6 +43,7 @@ _CONNECT_S = 5.0
 _ROLL_BACK_S = 0.5  # a connection that takes longer for this is not worth keeping
 
 _TRIES = 6
+_HURRY_MS = 100  # a claim skips what others hold; what it waits for all the same is mostly a deadlock to be
 _SETTINGS = {
     "application_name": "hourhand",
     "lock_timeout": "5s",
@@ -141,6 +142,7 @@ class PostgresEngine:
         settings = "; ".join(f"SET LOCAL {name} = '{value}'" for name, value in _SETTINGS.items())
         own = f"; {settings}" if pooled else ""
         self._begin = f"BEGIN{own}"
+        self._begin_hurried = f"{self._begin}; SET LOCAL lock_timeout = '{_HURRY_MS}ms'"
         self._begin_reading = f"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY{own}"
 
     async def on_connection(self, work: Callable[[Any], Awaitable[T]], *, within_s: float = WRITE_S) -> T:
@@ -148,19 +150,32 @@ class PostgresEngine:
         async with self._in_words(within_s), self._connection(within_s) as connection:
             return await work(connection)
 
-    async def write(self, operation: Operation[T], *, timed: bool = True, within_s: float = WRITE_S) -> T:
-        """Execute in a transaction that is durable when this returns; over again when it loses a race."""
+    async def write(
+        self,
+        operation: Operation[T],
+        *,
+        timed: bool = True,
+        within_s: float = WRITE_S,
+        hurried: bool = False,
+    ) -> T:
+        """Execute in a transaction that is durable when this returns; over again when it loses a race.
+
+        `hurried`: it waits for nobody's rows, but starts over.
+        """
         async with self._in_words(within_s):
+            begin = self._begin_hurried if hurried else self._begin
             for number in range(1, _TRIES):
                 try:
-                    return await self._execute(self._begin, operation, timed, within_s)
+                    return await self._execute(begin, operation, timed, within_s)
                 except asyncpg.CheckViolationError as error:
                     if self.mend is None or "no partition" not in str(error):
                         raise
                     await self.mend()
-                except _AGAIN:
+                except (*_AGAIN, asyncpg.LockNotAvailableError) as error:
+                    if isinstance(error, asyncpg.LockNotAvailableError) and not hurried:
+                        raise
                     await asyncio.sleep(draw() * 0.01 * 2**number)
-            return await self._execute(self._begin, operation, timed, within_s)
+            return await self._execute(begin, operation, timed, within_s)
 
     async def read(self, operation: Operation[T], *, within_s: float = READ_S) -> T:
         """Execute on one snapshot."""

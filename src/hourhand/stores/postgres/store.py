@@ -123,7 +123,7 @@ class PostgresStore(RelationalStore):
         return await self._engine.write(lambda tx: planning.plan(tx, plans), within_s=LONG_S)
 
     async def claim(self, request: port.ClaimRequest) -> port.Claim:
-        return await self._engine.write(lambda tx: claims.claim(tx, request))
+        return await self._engine.write(lambda tx: claims.claim(tx, request), hurried=True)
 
     async def settle(self, worker: str, settlements: Sequence[Settlement]) -> list[Settlement]:
         return await self._engine.write(lambda tx: settling.settle(tx, worker, settlements), timed=False)

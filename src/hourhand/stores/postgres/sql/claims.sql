@@ -142,6 +142,9 @@ SELECT job_id, slot, scheduled_at, due_at, 0, 0::smallint, 0::smallint, 0, 0, ''
 -- hold_slots: hold what some jobs run, so that nobody frees a slot meanwhile
 SELECT job_id, slot FROM running WHERE job_id = ANY ($1::bigint[]) ORDER BY job_id, slot FOR NO KEY UPDATE;
 
+-- try_jobs: those of some jobs whose slots no other claim gives out at this moment
+SELECT job_id FROM unnest($1::bigint[]) AS wanted (job_id) WHERE pg_try_advisory_xact_lock(job_id);
+
 -- hold_free_slots: hold what some jobs run and nobody else is about to change; a claim waits for nobody, since
 -- those who finish hold their runs in an order of their own
 SELECT job_id, slot FROM running WHERE job_id = ANY ($1::bigint[])
