@@ -170,7 +170,7 @@ class Storm:
         cursors: dict[int, Cursor] = {}
         for _ in range(steps // 2):
             await self._breathe(8)
-            cursors = await self._store.judge_late(cursors, self._random.choice([3, 100]))
+            cursors = (await self._store.judge_late(cursors, self._random.choice([3, 100]))).cursors
             await self._sweep()
             await self._store.hand_on_slots(3)
 
