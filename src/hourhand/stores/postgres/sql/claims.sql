@@ -89,7 +89,7 @@ WITH given AS (
 lost AS MATERIALIZED (
     SELECT * FROM given WHERE NOT EXISTS (
         SELECT 1 FROM running AS r WHERE r.job_id = given.job_id AND r.slot = given.slot
-            AND r.scheduled_at = given.scheduled_at AND r.node_id = :node_id::bigint)),
+            AND r.scheduled_at = given.scheduled_at AND r.node_id = :node_id::bigint OFFSET 0)),
 again AS (
     INSERT INTO planned (scheduled_at, job_id, lane, due_at, trigger, fence, tries)
     SELECT scheduled_at, job_id, lane, due_at, trigger, fence, tries FROM lost)
@@ -113,8 +113,10 @@ taken AS (
     ON CONFLICT DO NOTHING
     RETURNING job_id, slot, scheduled_at, due_at, fence, tries, trigger, deadline_at, version),
 gone AS (
-    DELETE FROM planned USING taken
-    WHERE planned.scheduled_at = taken.scheduled_at AND planned.job_id = taken.job_id)
+    DELETE FROM planned WHERE ctid = ANY (ARRAY(
+        SELECT p.place FROM taken CROSS JOIN LATERAL (
+            SELECT ctid AS place FROM planned
+            WHERE planned.scheduled_at = taken.scheduled_at AND planned.job_id = taken.job_id OFFSET 0) AS p)))
 SELECT t.*, j.tenant, j.spec FROM taken AS t JOIN jobs AS j ON j.id = t.job_id;
 
 -- take_ready: ready and retrying runs go on under the next fence; fate 0 taken, 3 deleted
@@ -169,28 +171,32 @@ DELETE FROM blocked WHERE job_id = $1 AND scheduled_at = $2
 RETURNING scheduled_at, lane, due_at, trigger, fence, tries;
 
 -- take_blocked_rows: waiting runs leave the queue; says which were there
-DELETE FROM blocked USING jsonb_array_elements($1::text::jsonb) AS given
-WHERE blocked.job_id = (given.value ->> 0)::bigint AND blocked.scheduled_at = (given.value ->> 1)::bigint
-RETURNING blocked.job_id, blocked.scheduled_at, blocked.lane, blocked.due_at, blocked.trigger, blocked.fence,
-    blocked.tries;
+DELETE FROM blocked WHERE ctid = ANY (ARRAY(
+    SELECT found.place FROM jsonb_array_elements($1::text::jsonb) AS given CROSS JOIN LATERAL (
+        SELECT ctid AS place FROM blocked WHERE blocked.job_id = (given.value ->> 0)::bigint
+            AND blocked.scheduled_at = (given.value ->> 1)::bigint FOR UPDATE) AS found))
+RETURNING job_id, scheduled_at, lane, due_at, trigger, fence, tries;
 
 -- take_planned_row: a planned run leaves the plan
 DELETE FROM planned WHERE scheduled_at = $1 AND job_id = $2
 RETURNING scheduled_at, lane, due_at, trigger, fence, tries;
 
 -- take_planned_rows: planned runs leave the plan; says which were there
-DELETE FROM planned USING jsonb_array_elements($1::text::jsonb) AS given
-WHERE planned.scheduled_at = (given.value ->> 0)::bigint AND planned.job_id = (given.value ->> 1)::bigint
-RETURNING planned.job_id, planned.scheduled_at;
+DELETE FROM planned WHERE ctid = ANY (ARRAY(
+    SELECT found.place FROM jsonb_array_elements($1::text::jsonb) AS given CROSS JOIN LATERAL (
+        SELECT ctid AS place FROM planned WHERE planned.scheduled_at = (given.value ->> 0)::bigint
+            AND planned.job_id = (given.value ->> 1)::bigint FOR UPDATE) AS found))
+RETURNING job_id, scheduled_at;
 
 -- take_idle_row: a ready or retrying run leaves its slot
 DELETE FROM running WHERE job_id = $1 AND scheduled_at = $2 AND phase IN (0, 2, 3)
 RETURNING scheduled_at, lane, due_at, trigger, fence, tries;
 
 -- to_background: late runs go on in the background class
-UPDATE planned SET lane = lane / 128 * 128 + 96 + lane % 32, trigger = 3
-FROM jsonb_array_elements($1::text::jsonb) AS given
-WHERE planned.scheduled_at = (given.value ->> 0)::bigint AND planned.job_id = (given.value ->> 1)::bigint;
+UPDATE planned SET lane = lane / 128 * 128 + 96 + lane % 32, trigger = 3 WHERE ctid = ANY (ARRAY(
+    SELECT found.place FROM jsonb_array_elements($1::text::jsonb) AS given CROSS JOIN LATERAL (
+        SELECT ctid AS place FROM planned WHERE planned.scheduled_at = (given.value ->> 0)::bigint
+            AND planned.job_id = (given.value ->> 1)::bigint FOR UPDATE) AS found));
 
 -- ask_cancel: ask the workers to cancel what a job runs
 UPDATE running SET cancel = 1 WHERE job_id = $1 AND phase BETWEEN 1 AND 1;

@@ -75,9 +75,11 @@ SELECT (SELECT array_agg(place) FROM held), (SELECT count(*) FROM waiting);
 -- exhausted: what dead letters keep of runs that are about to end; held, so that they still do
 SELECT d.job_id, d.scheduled_at, j.tenant, r.trigger, r.lane
 FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::integer[]) AS d (job_id, slot, scheduled_at, fence)
-JOIN running AS r ON r.job_id = d.job_id AND r.slot = d.slot AND r.fence = d.fence
-    AND r.scheduled_at = d.scheduled_at AND r.phase BETWEEN 1 AND 2
-JOIN jobs AS j ON j.id = d.job_id ORDER BY r.job_id, r.slot FOR UPDATE OF r;
+CROSS JOIN LATERAL (
+    SELECT trigger, lane FROM running
+    WHERE running.job_id = d.job_id AND running.slot = d.slot AND running.fence = d.fence
+        AND running.scheduled_at = d.scheduled_at AND running.phase BETWEEN 1 AND 2 FOR UPDATE) AS r
+CROSS JOIN LATERAL (SELECT tenant FROM jobs WHERE id = d.job_id LIMIT 1) AS j;
 
 -- add_dead: a dead letter
 INSERT INTO dead (job_id, scheduled_at, tenant, failed_at, trigger, fence, tries, lane, error, fingerprint)
