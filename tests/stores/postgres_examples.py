@@ -1,0 +1,323 @@
+"""An example of parameters for every named statement, and how many rows it may handle with them.
+
+A statement that reads by key handles as many rows as it is given keys; a page, a bounded number. What may
+handle more says why.
+"""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from hourhand.core.instant import HOUR_US, SECOND_US
+from tests.stores import postgres_at_size as size
+from tests.stores.postgres_at_size import BIG, DEADLY_JOB, HEAVY_JOB, NOW_AT, TODAY, WIDE_JOB
+
+FEW = 500  # by key, or a page; rows that earlier examples left behind are met too
+PAGE = 50
+_JOB = 100_002
+_JOBS = list(range(_JOB, _JOB + 100))
+_FOREVER = (1 << 63) - 1
+_ZEROS = [0] * 100
+_PLACES = list(range(100))
+_HELD = [n * 3 for n in range(201, 301)]  # jobs with a run in slot 0, most of them executing
+_HELD_AT = [NOW_AT - n * 1000 for n in range(201, 301)]
+_LANES = list(range(128, 192))
+_END = {"failed_at": _FOREVER, "job": _FOREVER, "scheduled_at": _FOREVER}
+_LETTERS = {"tenant": BIG, "failed_from": 0, "failed_to": _FOREVER, "limit": PAGE}
+_HISTORY_PLACE = {"finished_at": _FOREVER, "job_id": _FOREVER, "scheduled_at": _FOREVER}
+_WINDOW = {"from_at": NOW_AT - 60 * SECOND_US, "to_at": NOW_AT, "first": TODAY - 1, "last": TODAY + 1}
+_COARSE = "the index over finish times points at ranges of 32 pages, of each day"
+_DAYS = "what a job did in the days around the window"
+
+
+class Example(NamedTuple):
+    """Parameters as the store gives them, and the most rows that any part of the plan may handle."""
+
+    parameters: Sequence[Any] | dict[str, Any] = ()
+    most: int = FEW
+    why: str = ""  # it may handle more than a few
+
+
+def _settled(**more: list[Any]) -> dict[str, Any]:
+    return {
+        "places": _PLACES,
+        "job_ids": _HELD,
+        "slots": _ZEROS,
+        "scheduled_ats": _HELD_AT,
+        "fences": [1] * 100,
+        **more,
+    }
+
+
+_OUTCOME = {
+    "versions": [1] * 100,
+    "tries": _ZEROS,
+    "started_ats": _HELD_AT,
+    "finished_ats": [NOW_AT] * 100,
+    "details": [None] * 100,
+    "worker": "worker-1",
+}
+_A_CLASS = "a hundred of each of 64 lanes"
+
+CLAIMS = {
+    "lease_of": Example((7,)),
+    "waiting_lanes": Example({"first": 128, "last": 256}),
+    "lanes": Example((["default", "other"],)),
+    "later_moments": Example({"kinds": [0, 1], "lanes": [128, 129], "after": NOW_AT}),
+    "take_planned": Example(
+        {
+            "lanes": _LANES,
+            "due_ats": [0] * 64,
+            "scheduled_ats": [0] * 64,
+            "job_ids": [0] * 64,
+            "uptos": [NOW_AT + 2 * SECOND_US] * 64,
+            "limits": [100] * 64,
+            "now": NOW_AT,
+            "wanted": 1_000,
+            "node_id": 7,
+        },
+        6_400,
+        _A_CLASS,
+    ),
+    "take_given": Example(
+        {
+            "job_ids": [n for n in range(40_000, 40_100) if n % 2],
+            "scheduled_ats": [NOW_AT + 10 * SECOND_US] * 50,
+            "slots": [0] * 50,
+            "now": NOW_AT,
+            "node_id": 7,
+        }
+    ),
+    "put_back": Example(
+        {
+            "job_ids": [*_HELD[:50], *range(900_001, 900_051)],
+            "slots": _ZEROS,
+            "scheduled_ats": _HELD_AT,
+            "due_ats": _HELD_AT,
+            "lanes": [128] * 100,
+            "fences": _ZEROS,
+            "triggers": _ZEROS,
+            "tries": _ZEROS,
+            "node_id": 7,
+        }
+    ),
+    "take_ready": Example(
+        {"lanes": _LANES, "until": NOW_AT, "most": 100, "wanted": 100, "now": NOW_AT, "node_id": 7},
+        6_400,
+        _A_CLASS,
+    ),
+    "hold_slots": Example((_HELD,)),
+    "try_jobs": Example((_HELD,)),
+    "hold_free_slots": Example((_HELD,)),
+    "slots_of": Example(([WIDE_JOB, *_HELD],)),
+    "limits_of": Example((_HELD,)),
+    "scheduled_waiting": Example((_HELD[:10],)),
+    "take_blocked_rows": Example((f"[[306, {NOW_AT - 1}], [309, {NOW_AT - 2}]]",)),
+    "add_blocked": Example(
+        (_JOBS, _ZEROS, _ZEROS, [128] * 100, _ZEROS, _ZEROS, _ZEROS, _ZEROS),
+    ),
+    "take_blocked": Example((306, NOW_AT - 1)),
+    "take_planned_row": Example((NOW_AT, 30_001)),
+    "take_planned_rows": Example((f"[[{NOW_AT}, 30001], [{NOW_AT}, 30002]]",)),
+    "take_idle_row": Example((600 * 3, NOW_AT)),
+    "to_background": Example((f"[[{NOW_AT}, 30001], [{NOW_AT}, 30002]]",)),
+    "ask_cancel": Example((WIDE_JOB,)),
+}
+
+CLOCKS = {
+    "due_clocks": Example((NOW_AT + 60 * SECOND_US, list(range(64)), 100), 6_400, _A_CLASS),
+    "next_clock": Example((list(range(64)),)),
+    "misfires_of": Example(
+        {"before": NOW_AT, "clock_id": size.HERD_CLOCK, "next_at": 0},
+        2_000,
+        "the members of one clock, about to be planned",
+    ),
+    "lock_steps": Example(
+        {
+            "clock_ids": list(range(1, 101)),
+            "expected": [NOW_AT + (n - 2000) * SECOND_US for n in range(1, 101)],
+            "fences": [1] * 100,
+        }
+    ),
+    "plan_members": Example(
+        {
+            "clock_ids": [size.HERD_CLOCK, 2],
+            "ats": [NOW_AT + HOUR_US] * 2,
+            "rooms": [0, 0],
+            "backgrounds": [0, 0],
+            "policies": [None, None],
+            **{
+                name: [None, None]
+                for name in ("graces", "catch_ups", "untils", "since_froms", "since_belows", "late_tos")
+            },
+        },
+        2_000,
+        "the members of the clocks",
+    ),
+    "move_clocks": Example({"clock_ids": list(range(1, 101)), "next_ats": [NOW_AT] * 100}),
+    "gaps_of": Example(("every 70", 70 % 64, 100)),
+    "add_gap": Example(([1], [5], [6], ["skip"], [0], [0], [1], [0], [NOW_AT])),
+}
+
+JOBS = {
+    "pool_id": Example(("default",)),
+    "add_pool": Example(("a third",)),
+    "taken_ids": Example((_JOBS,)),
+    "taken_keys": Example((BIG, [f"key-{n}" for n in _JOBS])),
+    "add_job": Example(
+        (
+            [900_001],
+            [BIG],
+            [None],
+            ["name"],
+            [1],
+            [0],
+            [0],
+            [None],
+            [None],
+            [None],
+            [0],
+            [0],
+            [None],
+            [None],
+            [0],
+            [0],
+            [128],
+            [1],
+            [0],
+            [0],
+            [0],
+            ["x"],
+        )
+    ),
+    "replace_job": Example(
+        dict.fromkeys(
+            ("key", "note", "paused_until", "clock_id", "once_at", "attend_at", "concurrency"),
+        )
+        | dict.fromkeys(
+            ("version", "version_from", "paused", "since", "until", "updated_at", "lane", "at_most_once"), 1
+        )
+        | {"grace_us": 1, "timeout_us": 1, "name": "name", "spec": "x", "id": _JOB}
+    ),
+    "drop_job": Example((_JOB,)),
+    "get_job": Example((_JOB,)),
+    "get_jobs": Example((_JOBS,)),
+    "lock_job": Example((_JOB,)),
+    "job_by_key": Example((BIG, "key-2")),
+    "jobs_by_name": Example((BIG, "job-7", PAGE)),
+    "jobs_page": Example((150_000, BIG, PAGE)),
+    "paused_page": Example((150_000, BIG, PAGE)),
+    "named_page": Example(
+        {"tenant": BIG, "low": "job-1", "high": "job-2", "before": 150_000, "limit": PAGE},
+        5_001,
+        "as many of a name are put in order",
+    ),
+    "failing_page": Example((150_000, BIG, PAGE)),
+    "over_versions": Example((4,)),
+    "version_tenant": Example((4,)),
+    "add_version": Example(([_JOB], [9], [BIG], [0], [0], [0], [0], [None], ["x"])),
+    "lock_clocks": Example(('[["every 70", 6], ["every 71", 7]]',)),
+    "add_clock": Example(([1, 1], ["every 65", "new"], [NOW_AT, NOW_AT])),
+    "clock_next": Example((70,)),
+    "clock_place": Example((70,)),
+    "wake_clock": Example((NOW_AT, 70)),
+    "add_member": Example(([2], [900_001], [128], [0], [0], [0], ["skip"], [0], [0])),
+    "drop_member": Example((3, 2)),
+    "add_planned": Example(([NOW_AT], [900_001], [128], [NOW_AT], [0], [0], [0])),
+    "lock_planned": Example((30_001, [NOW_AT + n * SECOND_US for n in range(-30, 30)])),
+    "drop_planned": Example((30_001, [NOW_AT + n * SECOND_US for n in range(-30, 30)])),
+    "move_planned": Example({"job_id": 30_001, "moves": f"[[{NOW_AT}, 128, {NOW_AT}]]"}),
+    "planned_beside": Example((30_000,)),
+    "move_running": Example({"job_id": WIDE_JOB, "lane": 128, "background": 224}),
+    "move_blocked": Example({"job_id": 303, "lane": 128, "background": 224}),
+    "newest_run": Example({"job_id": 3_000}),
+    "run_exists": Example({"job_id": 303, "scheduled_at": NOW_AT}),
+    "run_is_live": Example({"job_id": 303, "scheduled_at": NOW_AT}),
+    "jobs_to_tend": Example((NOW_AT + 9 * HOUR_US, 100)),
+    "next_attend": Example(()),
+    "attend_later": Example((NOW_AT, _JOB)),
+    "forget_clock": Example((_JOB,)),
+    "waiting_beside": Example({"job_id": 303}),
+    "request_key": Example((77, "request")),
+    "add_request_key": Example(([900_001], ["k"], [NOW_AT], [NOW_AT])),
+    "cancel_running_of": Example((WIDE_JOB,)),
+    "drop_blocked_of": Example((303,)),
+    "drop_idle_of": Example((WIDE_JOB,)),
+    "drop_dead_of": Example((303,)),
+    "add_ending": Example(
+        ([_JOB], [NOW_AT], [9], [5], [0], [0], [NOW_AT], [None], [NOW_AT], [1], [None], ["{}"])
+    ),
+}
+
+LETTERS = {
+    "dead_page": Example({**_LETTERS, **_END, "fingerprint": None}),
+    "dead_page_of": Example({**_LETTERS, **_END, "fingerprint": None, "job_id": DEADLY_JOB}),
+    "dead_by_error": Example((BIG, PAGE), 20_000, "the newest of a tenant are counted"),
+    "dead_by_job": Example((BIG, PAGE), 20_000, "the newest of a tenant are counted"),
+    "take_dead": Example((303, NOW_AT - 101 * SECOND_US, BIG)),
+    "ask_cancel_run": Example((WIDE_JOB, NOW_AT - 1000)),
+}
+
+READING = {
+    "planned_at": Example((30_001, [NOW_AT + n * SECOND_US for n in range(-30, 30)])),
+    "running_of": Example((WIDE_JOB,)),
+    "blocked_of": Example((303,)),
+    "history_times": Example((HEAVY_JOB, NOW_AT, PAGE)),
+    "history_of": Example((HEAVY_JOB, [NOW_AT - n * SECOND_US for n in range(50)])),
+    "is_live": Example({"scheduled_at": NOW_AT, "job_id": 303}),
+    "dense_in": Example({**_WINDOW, "most": 5_000}, 6_000, _COARSE),
+    "finished_in": Example(
+        {**_WINDOW, **_HISTORY_PLACE, "states": [3, 4], "tenant": BIG, "limit": 5_000}, 6_000, _COARSE
+    ),
+    "dense_of": Example({**_WINDOW, "job": HEAVY_JOB, "most": 5_000}, 30_000, _DAYS),
+    "finished_of": Example(
+        {**_WINDOW, **_HISTORY_PLACE, "states": [3, 4], "job": HEAVY_JOB, "limit": 5_000}, 30_000, _DAYS
+    ),
+    "running_page": Example((BIG, PAGE), 100_000, "what runs at the moment, counted up to that"),
+    "count_jobs": Example((), 10_000, "as many are counted one by one"),
+    "count_hot": Example({"bound": 1_000_000}, 10_000, "as many are counted one by one"),
+    "all_pools": Example(()),
+}
+
+REPAIR = {
+    "now": Example(()),
+    "renew_node": Example({"lease_until": NOW_AT, "id": 7, "now": 0}),
+    "add_node": Example(([900], ["worker"], ["w"], [0], [0])),
+    "end_node": Example({"now": NOW_AT, "id": 7}),
+    "node_exists": Example((7,)),
+    "add_segment": Example((64,)),
+    "live_of_kind": Example(("worker", NOW_AT)),
+    "segments_of": Example((10,)),
+    "give_segments": Example({"node_id": 10, "from": 20}),
+    "take_segments": Example({"node_id": 11, "now": NOW_AT, "limit": 5}),
+    "nodes": Example(()),
+    "drop_idle_nodes": Example((NOW_AT,)),
+    "strays": Example((NOW_AT, 100)),
+    "overdue": Example({"overdue_at": NOW_AT + HOUR_US, "now": NOW_AT, "limit": 100}),
+    "held_by": Example((7,), 2_000, "what one node holds, which is as much as it has room for"),
+    "cancel_of": Example((2,)),
+    "late_in_lane": Example(
+        {"now": NOW_AT, "lane": 128, "due_at": 0, "scheduled_at": 0, "job_id": 0, "limit": 100},
+    ),
+    "blocked_with_room": Example((100,), 2_001, "every job that has a run waiting, each by its key"),
+    "purge_history": Example((100, NOW_AT)),
+    "purge_dead": Example((NOW_AT, 100)),
+    "purge_request_keys": Example((NOW_AT, 100)),
+    "purge_gaps": Example((NOW_AT - 49_950 * SECOND_US,)),
+}
+
+SETTLING = {
+    "finish": Example(_settled(events=[1] * 100, **_OUTCOME)),
+    "retry": Example(_settled(due_ats=[NOW_AT] * 100, **_OUTCOME)),
+    "release": Example(_settled()),
+    "report": Example(_settled()),
+    "exhausted": Example((_HELD, _ZEROS, _HELD_AT, [1] * 100)),
+    "add_dead": Example(
+        ([_JOB], [NOW_AT], [BIG], [NOW_AT], [0], [1], [1], [128], ["it broke"], ["common"]),
+    ),
+    "waiting_jobs": Example((_HELD,), 1_100, "what waits of a hundred jobs, each for one slot"),
+    "front_of_blocked": Example((_HELD[:10],)),
+    "idle_cancelled": Example(()),
+    "add_ready": Example(([900_001], [0], [NOW_AT], [128], [NOW_AT], [0], [1], [0], [0])),
+}
+
+EXAMPLES: dict[str, Example] = {**CLAIMS, **CLOCKS, **JOBS, **LETTERS, **READING, **REPAIR, **SETTLING}
