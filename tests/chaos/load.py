@@ -123,7 +123,7 @@ class Load:
         name = f"{kind.name} {self._serial}"
         document = {
             "name": name,
-            "target": {"type": "http", "url": self._sink.url(kind.behaviour), "timeout": "5s"},
+            "target": {"type": "http", "url": self._sink.url(kind.behaviour), "timeout": "60s"},
             **kind.fields,
             **_schedule(rule),
         }

@@ -25,8 +25,10 @@ class Sink:
         whole, _, _ = path.read_bytes().rpartition(b"\n")  # a torn last line was never answered
         self._log.truncate(len(whole) + 1 if whole else 0)
         self._applied = {json.loads(line)["key"] for line in whole.splitlines()}
+        self._written = self._durable = 0  # calls
+        self._syncing = asyncio.Lock()
 
-    def record(self, headers: dict[str, str], path: str, at: int) -> bool:
+    async def record(self, headers: dict[str, str], path: str, at: int) -> bool:
         """Write a call down; True when it is the first with its key, so that its effect happened now."""
         key = headers.get("idempotency-key", "")
         first = key not in self._applied
@@ -40,16 +42,25 @@ class Sink:
             "path": path,
         }
         self._log.write(json.dumps(row).encode() + b"\n")
-        os.fsync(self._log.fileno())
         self._applied.add(key)
+        self._written += 1
+        await self._synced(self._written)
         return first
+
+    async def _synced(self, count: int) -> None:
+        """Return once this many calls are on the disk; those that come meanwhile go together."""
+        async with self._syncing:
+            if self._durable < count:
+                written = self._written
+                await asyncio.to_thread(os.fsync, self._log.fileno())
+                self._durable = written
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """One connection, request after request, until somebody hangs up."""
         try:
             while (request := await _request(reader)) is not None:
                 path, headers = request
-                first = self.record(headers, path, time.time_ns() // 1000)
+                first = await self.record(headers, path, time.time_ns() // 1000)
                 behaviour, _, argument = path.strip("/").partition("/")
                 if behaviour == "once":
                     behaviour, argument = (argument, "") if first else ("ok", "")
