@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import uvloop
 
 from benchmarks import _raw_sql, _steps
-from benchmarks._cluster import SUCCEEDED, Part, check_alive, nodes, worker
+from benchmarks._cluster import SUCCEEDED, check_alive, nodes, worker
 from benchmarks._many_jobs import begin_at, forget_runs, load
 from benchmarks._postgres import BenchPostgres, add_keep_option, postgres
 from benchmarks._report import Report, Size, at_least, below, options_of
@@ -38,6 +38,10 @@ SELECT count(*) FILTER (WHERE finished_at >= $1::bigint AND finished_at < $2::bi
     count(*) FILTER (WHERE state <> $3) AS others,
     count(*) FILTER (WHERE attempt > 1 AND finished_at < $2::bigint) AS again,
     coalesce(min(started_at - due_at), 0) AS earliest_us FROM history
+"""
+_KINDS = """
+SELECT state, attempt, left(detail, 200), count(*), min(finished_at), max(finished_at) FROM history
+WHERE state <> $1 OR attempt > 1 GROUP BY 1, 2, 3 ORDER BY 4 DESC LIMIT 10
 """
 _SLICES = """
 SELECT count(*) FROM history WHERE finished_at >= $1::bigint AND finished_at < $2::bigint
@@ -94,9 +98,10 @@ def measure(bench: BenchPostgres, url: str, options: argparse.Namespace) -> Foun
         time.sleep(options.seconds)
         check_alive(parts)
         cores = [(one.cpu_s() - cpu_s) / options.seconds for one, cpu_s in zip(parts, before, strict=True)]
-        found = _memory(parts)
+        found = [one.memory_mb() for one in parts]
+        said = [one.said() for one in parts]
     ends_at = begins_at + int(options.seconds * SECOND_US)
-    counted = _counted(bench, url, begins_at, ends_at)
+    counted = _counted(bench, url, begins_at, ends_at, said)
     slices = bench.databases.query(_SLICES, begins_at, ends_at, database=database_of(url))
     whole = [row[0] / 10 for row in slices] if options.seconds % 10 == 0 else [counted / options.seconds]
     return Found(
@@ -109,21 +114,21 @@ def measure(bench: BenchPostgres, url: str, options: argparse.Namespace) -> Foun
     )
 
 
-def _counted(bench: BenchPostgres, url: str, begins_at: int, ends_at: int) -> int:
+def _counted(bench: BenchPostgres, url: str, begins_at: int, ends_at: int, said: list[str]) -> int:
     """The runs that finished in a window; every run must have succeeded at its first attempt, none early."""
     [row] = bench.databases.query(_OUTCOMES, begins_at, ends_at, SUCCEEDED, database=database_of(url))
     if (
         row["others"] or row["again"]
     ):  # what a worker gives back when it is stopped is another's second attempt
-        raise SystemExit(f"{row['others']} runs did not succeed, {row['again']} needed another attempt")
+        kinds = [tuple(kind) for kind in bench.databases.query(_KINDS, SUCCEEDED, database=database_of(url))]
+        raise SystemExit(
+            f"{row['others']} runs did not succeed, {row['again']} needed another attempt; by state, attempt, detail: "
+            f"{kinds}; what the processes said: {' '.join(said)[-3000:]}"
+        )
     if row["earliest_us"] < 0:
         raise SystemExit(f"a run started {-row['earliest_us'] / 1000:g} ms before its time")
     counted: int = row["counted"]
     return counted
-
-
-def _memory(parts: list[Part]) -> list[float]:
-    return [one.memory_mb() for one in parts]
 
 
 def _rounds(
