@@ -27,7 +27,8 @@ HEARTBEAT_US = 10 * SECOND_US
 ABANDON_US = 5 * SECOND_US  # how long a cancelled attempt may take to end before it is left behind
 _MOST_PER_CLAIM = 2_000
 _MOST_PER_SETTLE = 2_000
-_SMALL_CLAIM_WAIT_US = 4_000  # a little patience makes few large claims of many small ones
+_SMALL_CLAIM = 1_000  # or a quarter of what it can run
+_SMALL_CLAIM_WAIT_US = 10_000  # a little patience makes few large claims of many small ones
 _ARM_AFTER_US = SECOND_US // 4  # attempts that end sooner never need a deadline timer
 _CUT_SHORT_S = 1.0  # how long attempts may take to end when a drain cancels them
 _COMMIT_PATIENCE_S = 5.0  # how long a drain tries to commit when the store is away
@@ -103,7 +104,7 @@ class Worker:
         """Claim what there is room for; answers when it pays to ask again."""
         if self._draining:
             return None
-        small = 0 < self._share.free < self._share.total // 8
+        small = 0 < self._share.free < min(_SMALL_CLAIM, self._share.total // 4)
         if small and not self._waited and not self._share.doubtful:
             self._waited = True
             return now_at + _SMALL_CLAIM_WAIT_US

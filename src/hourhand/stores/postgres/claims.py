@@ -23,7 +23,9 @@ from hourhand.stores.relational.rows import UnstartedRow, decode_spec
 from hourhand.stores.relational.slots import taken_slots
 from hourhand.stores.relational.tx import Tx
 
-_LEAST_PER_LANE = 8
+_MOST_JOBS_HELD = (
+    256  # each takes a place in the server's table of locks; the others come with the next claim
+)
 _LEAST_AHEAD = 32  # so that a worker with little room does not walk past stuck runs one by one
 _TAKEN, _FULL, _SEVERAL, _DELETED, _ONLY_WHEN_DUE, _LATE, _LOST = 0, 1, 2, 3, 4, 6, 7
 _STUCK = frozenset({_FULL, _SEVERAL, _ONLY_WHEN_DUE, _LOST})
@@ -117,8 +119,10 @@ class _Claiming:
         left = wanted - (len(self.runs) - before)
         if lanes.waiting and left > 0:
             count = len(lanes.waiting)
-            limit = min(left, max(_LEAST_PER_LANE, -(-left // count)))
-            exhausted = await self._take_waiting(lanes.waiting, left, limit)
+            turn = self._request.taken_before % count  # with less room than lanes, each has its turn
+            in_turn = lanes.waiting[turn:] + lanes.waiting[:turn]
+            limit = -(-left // count)
+            exhausted = await self._take_waiting(in_turn, left, limit)
             left = wanted - (len(self.runs) - before)
             if left > 0 and limit < wanted and not exhausted:
                 await self._take_waiting(lanes.waiting, left, left)
@@ -240,7 +244,7 @@ class _Claiming:
 
     async def _give_slots(self, several: Sequence[_Found], full: Sequence[_Found]) -> None:
         """Slots for what one statement could not decide, the job's slots held; what is due and finds none is judged."""
-        wanted_ids = sorted({found.job_id for found in (*several, *full)})
+        wanted_ids = sorted({found.job_id for found in (*several, *full)})[:_MOST_JOBS_HELD]
         ids = [row[0] for row in await self._tx.all("try_jobs", (wanted_ids,))]
         held = {(row[0], row[1]) for row in await self._tx.all("hold_free_slots", (ids,))}
         limits, used = await taken_slots(self._tx, ids)

@@ -9,6 +9,7 @@ from hourhand.stores.relational.rows import UnstartedRow, decode_spec
 from hourhand.stores.relational.slots import hand_on
 from hourhand.stores.relational.tx import Tx
 
+_LANES_AT_ONCE = 8  # whose late runs one look goes through
 _REQUEST_KEY_LIFE_US = DAY_US
 _LOST_NODE_LIFE_US = DAY_US  # a process that slept for less learns that its lease is lost
 
@@ -24,17 +25,24 @@ async def stray_runs(tx: Tx, slack_us: int, limit: int) -> list[StrayRun]:
 
 
 async def judge_late(tx: Tx, cursors: dict[int, Cursor], limit: int) -> LatePage:
-    """Judge late planned runs lane by lane, a page of each."""
-    judged = 0
-    more: dict[int, Cursor] = {}
+    """Judge late planned runs lane by lane, a page of each; with many lanes, those that were left out go first."""
+    lanes: list[int] = []
     for (pool,) in await tx.all("all_pools"):
         bounds = {"first": pool * LANES_PER_POOL, "last": (pool + 1) * LANES_PER_POOL}
-        for lane, first_due in await tx.all("waiting_lanes", bounds):
-            if first_due < tx.now_at:
-                count, cursor = await _judge_lane(tx, lane, cursors.get(lane, Cursor(0, 0, 0)), limit)
-                judged += count
-                if cursor is not None:
-                    more[lane] = cursor
+        found = await tx.all("waiting_lanes", bounds)
+        lanes += [lane for lane, first_due in found if first_due < tx.now_at]
+    lanes.sort(key=lambda lane: lane not in cursors)
+    judged = 0
+    more: dict[int, Cursor] = {}
+    for place, lane in enumerate(lanes):
+        cursor = cursors.get(lane, Cursor(0, 0, 0))
+        if place >= _LANES_AT_ONCE:
+            more[lane] = cursor
+            continue
+        count, onward = await _judge_lane(tx, lane, cursor, limit)
+        judged += count
+        if onward is not None:
+            more[lane] = onward
     return LatePage(judged=judged, cursors=more)
 
 

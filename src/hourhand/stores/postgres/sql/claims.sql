@@ -40,7 +40,7 @@ CROSS JOIN LATERAL (
     (SELECT due_at FROM running WHERE asked.kind = 1 AND phase IN (0, 3) AND running.lane = asked.lane
         AND due_at > :after::bigint ORDER BY due_at LIMIT 1)) AS found;
 
--- take_planned: take runs with a free slot, lane by lane in turn; answers them and those that need a decision.
+-- take_planned: take runs with a free slot, so many of each lane; answers them and those that need a decision.
 -- fate 0 taken, 1 job full, 2 several slots, 3 deleted, 4 only when due, 6 late. Whoever was faster to a slot is only
 -- seen at the insertion: `inserted` is then less than the number of runs with fate 0, and put_back mends it.
 WITH looked AS MATERIALIZED (
@@ -63,9 +63,7 @@ judged AS MATERIALIZED (
             WHEN EXISTS (SELECT 1 FROM running AS r WHERE r.job_id = l.job_id OFFSET 0) THEN 1
             ELSE 0 END AS fate
     FROM looked AS l LEFT JOIN jobs AS j ON j.id = l.job_id),
-chosen AS MATERIALIZED (
-    SELECT c.*, row_number() OVER (PARTITION BY c.lane ORDER BY c.due_at, c.scheduled_at, c.job_id) AS turn
-    FROM judged AS c WHERE fate = 0 ORDER BY turn, due_at LIMIT :wanted::bigint),
+chosen AS MATERIALIZED (SELECT * FROM judged WHERE fate = 0 LIMIT :wanted::bigint),
 taken AS (
     INSERT INTO running (job_id, slot, scheduled_at, lane, due_at, trigger, fence, tries, phase, node_id, deadline_at,
         claimed_at, version)
