@@ -7,6 +7,10 @@ work gets what is left over or 1 in 100: so nothing starves. Pure arithmetic ove
 from hourhand.core.identity import BACKGROUND
 from hourhand.core.model import Priority
 
+# While there is not room for all that is due, nothing is taken further ahead of its time than this: a place
+# that waits for a high run in two seconds could have done a hundred low ones that are late.
+BRIEF_LEAD_US = 100_000
+
 # Of the claims in a row, each lower class is owed those whose number has its remainder. No two classes
 # meet at one number, so that a worker that claims one run at a time owes each its share too.
 _OWED = {

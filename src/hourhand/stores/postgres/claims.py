@@ -12,7 +12,7 @@ from itertools import groupby
 from typing import Any, NamedTuple
 
 from hourhand.core.identity import CLASSES, class_of_lane
-from hourhand.core.lanes import floors
+from hourhand.core.lanes import BRIEF_LEAD_US, floors
 from hourhand.core.overlap import free_slots
 from hourhand.core.plan import Lateness
 from hourhand.core.run import ClaimedRun
@@ -89,6 +89,16 @@ class _Claiming:
         self.decided = 0
 
     async def take(self, lanes: Sequence[tuple[int, int, int]]) -> None:
+        """Take what is due soon, and if that leaves room and there are several classes, all within the lead."""
+        within = sorted({class_of_lane(lane) for _, lane, due_at in lanes if due_at <= self._until})
+        if len(within) > 1:
+            ahead, self._until = self._until, min(self._until, self._tx.now_at + BRIEF_LEAD_US)
+            await self._take_within(lanes)
+            self._until = ahead
+        if len(self.runs) < self._request.room:
+            await self._take_within(lanes)
+
+    async def _take_within(self, lanes: Sequence[tuple[int, int, int]]) -> None:
         """Go through the classes: each gets what higher ones leave, but never less than it is owed.
 
         What lower classes are owed and do not use goes to the higher ones after all.
@@ -101,10 +111,9 @@ class _Claiming:
         owed = floors(self._request.room, self._request.taken_before)
         more = []
         for number in present:
+            room = self._request.room - len(self.runs)
             kept_back = sum(owed.get(lower, 0) for lower in present if lower > number)
-            wanted = self._request.room - len(self.runs) - kept_back
-            if number != present[0]:
-                wanted = max(wanted, min(owed.get(number, 0), self._request.room - len(self.runs)))
+            wanted = max(room - kept_back, min(owed.get(number, 0), room))
             if wanted > 0 and await self._take_class(by_class[number], wanted) >= wanted and kept_back:
                 more.append(number)
         for number in more:

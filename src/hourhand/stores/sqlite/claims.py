@@ -12,7 +12,7 @@ from typing import NamedTuple
 import msgspec
 
 from hourhand.core.identity import CLASSES, LANES_PER_POOL, class_of_lane
-from hourhand.core.lanes import divide, floors
+from hourhand.core.lanes import BRIEF_LEAD_US, divide, floors
 from hourhand.core.overlap import free_slots
 from hourhand.core.plan import Lateness
 from hourhand.core.run import ClaimedRun
@@ -84,7 +84,18 @@ class _Lanes(NamedTuple):
 
 
 async def _gather(tx: Tx, request: ClaimRequest, pools: Sequence[int]) -> list[int]:
-    """Fill the candidates class by class, as many as may be needed; answers the lanes with more ahead."""
+    """Fill the candidates with what is due soon, and if that leaves room, with all within the lead."""
+    brief = msgspec.structs.replace(request, lead_us=min(BRIEF_LEAD_US, request.lead_us))
+    found, full = await _gather_within(tx, brief, pools)
+    if found < request.room and brief != request:
+        await tx.run("clear_candidates")
+        _, full = await _gather_within(tx, request, pools)
+    return full
+
+
+async def _gather_within(tx: Tx, request: ClaimRequest, pools: Sequence[int]) -> tuple[int, list[int]]:
+    """Fill the candidates class by class, as many as may be needed; answers how many can be taken or
+    decided, and the lanes with more ahead."""
     until = tx.now_at + request.lead_us
     by_class = [_Lanes([], []) for _ in range(CLASSES)]
     for pool in pools:
@@ -100,7 +111,7 @@ async def _gather(tx: Tx, request: ClaimRequest, pools: Sequence[int]) -> list[i
         if wanted > 0 and (lanes.ready or lanes.waiting):
             full += await _look_at_class(tx, request, run_class, lanes, wanted)
             found += (await tx.one("count_class", (run_class, tx.now_at)))[0]
-    return full
+    return found, full
 
 
 async def _look_at_class(
