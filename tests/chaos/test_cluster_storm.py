@@ -132,15 +132,17 @@ class ClusterStorm:
             calm_window_us=CALM_WINDOW_US,
             paused=self.weather.paused,
         )
-        self._keep(evidence)
         return evidence, check(evidence), look_into(self._cluster.read, evidence)
 
-    def _keep(self, evidence: Evidence) -> None:
+    def keep(self) -> None:
         """Faults and ledger beside the logs, for whoever reads a failure."""
         folder = self._cluster.folder
-        faults = [f"{fault.begun_at} {fault.over_at} {fault}" for fault in self.weather.over]
+        faults = [
+            f"{fault.begun_at} {fault.over_at} {fault}"
+            for fault in [*self.weather.over, *self.weather.now_wrong]
+        ]
         (folder / "faults.txt").write_text("\n".join(faults))
-        rows = [dataclasses.asdict(life) for life in evidence.jobs]
+        rows = [dataclasses.asdict(life) for life in self.load.jobs]
         (folder / "ledger.json").write_text(json.dumps(rows, default=sorted, indent=1))
 
 
@@ -156,17 +158,20 @@ def run_storm(
     """Storm, heal, judge; answers the verdict in lines, or fails with it."""
     seed = chaos_seed()
     storm = ClusterStorm(seed, cluster, sink)
-    storm.begin()
-    for kind in kinds:
-        storm.strike(kind)
-    end_at = now() + round(minutes * 60 * SECOND_US)
-    look_at = now()
-    while now() < end_at:
-        storm.strike()
-        if now() > look_at and not storm.weather.now_wrong:
-            storm.look_at_history()
-            look_at = now() + 30 * SECOND_US
-    _, verdict, in_tables = storm.finish(quiet_us)
+    try:
+        storm.begin()
+        for kind in kinds:
+            storm.strike(kind)
+        end_at = now() + round(minutes * 60 * SECOND_US)
+        look_at = now()
+        while now() < end_at:
+            storm.strike()
+            if now() > look_at and not storm.weather.now_wrong:
+                storm.look_at_history()
+                look_at = now() + 30 * SECOND_US
+        _, verdict, in_tables = storm.finish(quiet_us)
+    finally:
+        storm.keep()
     counts = storm.weather.counts
     told = ", ".join(f"{count} {kind}" for kind, count in counts.most_common())
     line = f"seed {seed}: {counts.total()} faults ({told}), {storm.load}, {len(sink.log.calls())} calls: {verdict}"
