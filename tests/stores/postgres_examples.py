@@ -215,6 +215,7 @@ JOBS = {
     "over_versions": Example((4,)),
     "version_tenant": Example((4,)),
     "add_version": Example(([_JOB], [9], [BIG], [0], [0], [0], [0], [None], ["x"])),
+    "find_clocks": Example(('[["every 70", 6], ["every 71", 7]]',)),
     "lock_clocks": Example(('[["every 70", 6], ["every 71", 7]]',)),
     "add_clock": Example(([1, 1], ["every 65", "new"], [NOW_AT, NOW_AT])),
     "clock_next": Example((70,)),

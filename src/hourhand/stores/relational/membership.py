@@ -4,7 +4,7 @@ Joining plans what lies before the clock's `next_at`. Leaving plans what the clo
 the times that are still the leaving version's, so that nothing promised falls between the two.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
@@ -24,6 +24,9 @@ _SCHEDULED = TRIGGER_CODES[Trigger.SCHEDULED]
 _CATCH_UP = TRIGGER_CODES[Trigger.CATCH_UP]
 
 
+Place = tuple[str, int]  # a rule's key and a segment: where a clock is
+
+
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """What operations need to know of the system's settings."""
 
@@ -33,40 +36,44 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Enrolment:
-    """Collects the rows of jobs that join their clocks, so that many are written in a few steps."""
+    """Collects the rows of jobs that join their clocks, so that many are written in a few steps.
+
+    Which clock a job joins is found first; the clocks are locked last of all, when only the members are left
+    to write: everybody who makes jobs with the same rules waits for that.
+    """
 
     def __init__(self, tx: Tx, settings: Settings) -> None:
         self._tx = tx
         self._settings = settings
-        self._clocks: dict[tuple[str, int], tuple[int, int | None]] = {}
+        self._clock_ids: dict[Place, int] = {}
         self.pools: dict[str, int] = {}
+        self._joining: list[tuple[Place, Job, Rule, int]] = []
         self._members: list[tuple[Any, ...]] = []
         self._planned: list[tuple[Any, ...]] = []
 
     async def foresee(self, jobs: Iterable[Job]) -> None:
-        """Hold the clocks that jobs are about to join, all in a few steps; those that are not there are made."""
+        """Find the clocks that jobs are about to join, all in a few steps; those that are not there are made."""
         wanted = {
             (rule.key, segment_of(job.id, self._settings.segments)): rule
             for job in jobs
             if job.state is JobState.ACTIVE and (rule := job.spec.rule) is not None and _has_times(job, rule)
         }
-        await self._hold({place: rule for place, rule in wanted.items() if place not in self._clocks})
-        missing = {place: rule for place, rule in wanted.items() if place not in self._clocks}
+        await self._find(wanted)
+        missing = [place for place in wanted if place not in self._clock_ids]
         if missing:
             now_at = self._tx.now_at
-            rows = [(segment, key, rule.next(now_at)) for (key, segment), rule in missing.items()]
+            rows = [(segment, key, wanted[key, segment].next(now_at)) for key, segment in missing]
             await self._tx.insert("add_clock", rows)  # somebody else may make the same: then that one counts
-            await self._hold(missing)
+            await self._find(missing)
 
     def join(self, job: Job, rule: Rule, lane: int) -> int | None:
-        """Make a job a member of its clock, which is held, and plan what the clock has already passed."""
+        """Make a job a member of its clock; answers which that is."""
         if not _has_times(job, rule):
             return None
-        clock_id, next_at = self._clocks[rule.key, segment_of(job.id, self._settings.segments)]
+        place = (rule.key, segment_of(job.id, self._settings.segments))
+        clock_id = self._clock_ids[place]
+        self._joining.append((place, job, rule, lane))
         self.add_member(clock_id, job, lane)
-        if next_at is not None and next_at > job.since:
-            for at in rule.times(job.since, min(next_at - 1, job.until), MAX_COMPUTED):
-                self._planned.append((at, job.id, lane, at + job_jitter(job, rule, at), _SCHEDULED, 0, 0))
         return clock_id
 
     def add_member(self, clock_id: int, job: Job, lane: int) -> None:
@@ -81,7 +88,9 @@ class Enrolment:
         self._planned.append((at, job.id, lane, due_at, _SCHEDULED, 0, 0))
 
     async def write(self) -> None:
-        """Write what was collected."""
+        """Write what was collected, and of those who join what their clocks have already passed."""
+        if self._joining:
+            await self._plan_passed()
         await self._tx.insert("add_member", self._members)
         await self._tx.insert("add_planned", self._planned)
         if self._members:
@@ -89,15 +98,25 @@ class Enrolment:
         if self._planned:
             self._tx.hints.add(Hint.RUNS)
 
-    async def _hold(self, wanted: Mapping[tuple[str, int], Rule]) -> None:
-        """Lock clocks, everybody in the same order; one that sleeps is woken."""
-        if not wanted:
-            return
-        for key, segment, clock_id, next_at in await self._tx.all("lock_clocks", (to_json(list(wanted)),)):
+    async def _find(self, places: Iterable[Place]) -> None:
+        rows = await self._tx.all("find_clocks", (to_json(list(places)),))
+        self._clock_ids |= {(row[0], row[1]): row[2] for row in rows}
+
+    async def _plan_passed(self) -> None:
+        """Lock the clocks, everybody in the same order; one that sleeps is woken."""
+        rules = {place: rule for place, _, rule, _ in self._joining}
+        next_ats: dict[Place, int | None] = {}
+        for key, segment, clock_id, next_at in await self._tx.all("lock_clocks", (to_json(list(rules)),)):
             if next_at is None:  # asleep: it has no members, so everything before its next time is planned
-                next_at = wanted[key, segment].next(self._tx.now_at)
+                next_at = rules[key, segment].next(self._tx.now_at)
                 await self._tx.run("wake_clock", (next_at, clock_id))
-            self._clocks[key, segment] = (clock_id, next_at)
+            next_ats[key, segment] = next_at
+        for place, job, rule, lane in self._joining:
+            next_at = next_ats[place]
+            if next_at is not None and next_at > job.since:
+                for at in rule.times(job.since, min(next_at - 1, job.until), MAX_COMPUTED):
+                    due_at = at + job_jitter(job, rule, at)
+                    self._planned.append((at, job.id, lane, due_at, _SCHEDULED, 0, 0))
 
 
 async def hold_clocks(tx: Tx, settings: Settings, jobs: Iterable[Job]) -> None:

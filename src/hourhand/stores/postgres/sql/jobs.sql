@@ -94,12 +94,21 @@ INSERT INTO versions (job_id, version, tenant, version_from, until, paused, dele
 SELECT * FROM unnest($1::bigint[], $2::integer[], $3::text[], $4::bigint[], $5::bigint[], $6::smallint[],
     $7::smallint[], $8::text[], $9::text[]);
 
--- lock_clocks: hold the clocks of some rules, each in its segment, in the order in which everybody locks clocks
-SELECT c.rule, c.segment, c.id, c.next_at
+-- find_clocks: the clocks of some rules, each in its segment
+SELECT c.rule, c.segment, c.id
 FROM (SELECT value ->> 0 AS rule, (value ->> 1)::integer AS segment FROM jsonb_array_elements($1::text::jsonb))
     AS wanted
-JOIN clocks AS c ON c.segment = wanted.segment AND c.rule = wanted.rule COLLATE "C"
-ORDER BY c.segment, c.rule FOR NO KEY UPDATE OF c;
+CROSS JOIN LATERAL (
+    SELECT rule, segment, id FROM clocks
+    WHERE clocks.segment = wanted.segment AND clocks.rule = wanted.rule COLLATE "C" OFFSET 0) AS c;
+
+-- lock_clocks: hold the clocks of some rules, each in its segment, in the order in which everybody locks clocks
+SELECT c.rule, c.segment, c.id, c.next_at
+FROM (SELECT value ->> 0 AS rule, (value ->> 1)::integer AS segment FROM jsonb_array_elements($1::text::jsonb)
+    ORDER BY 2, (value ->> 0) COLLATE "C") AS wanted
+CROSS JOIN LATERAL (
+    SELECT rule, segment, id, next_at FROM clocks
+    WHERE clocks.segment = wanted.segment AND clocks.rule = wanted.rule COLLATE "C" FOR NO KEY UPDATE) AS c;
 
 -- add_clock: a rule that this segment has not had
 INSERT INTO clocks (segment, rule, next_at)

@@ -68,6 +68,10 @@ SELECT tenant FROM versions WHERE job_id = ? LIMIT 1;
 INSERT INTO versions (job_id, version, tenant, version_from, until, paused, deleted, note, spec)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?);
 
+-- find_clocks: the clocks of some rules, each in its segment
+SELECT c.rule, c.segment, c.id FROM json_each(?) AS wanted
+CROSS JOIN clocks AS c ON c.rule = wanted.value ->> 0 AND c.segment = wanted.value ->> 1;
+
 -- lock_clocks: the clocks of some rules, each in its segment
 SELECT c.rule, c.segment, c.id, c.next_at FROM json_each(?) AS wanted
 CROSS JOIN clocks AS c ON c.rule = wanted.value ->> 0 AND c.segment = wanted.value ->> 1;
