@@ -58,7 +58,7 @@ class PostgresHarness:
         await self.store.close()
 
     async def tables(self) -> Tables:
-        return await self.store._engine.on_connection(_tables)
+        return await self.store._engine.on_connection(_tables, bare=True)
 
 
 async def _tables(connection: Any) -> Tables:

@@ -280,6 +280,7 @@ READING = {
 }
 
 REPAIR = {
+    "is_read_only": Example(()),
     "now": Example(()),
     "renew_node": Example({"lease_until": NOW_AT, "id": 7, "now": 0}),
     "add_node": Example(([900], ["worker"], ["w"], [0], [0])),

@@ -64,7 +64,7 @@ class ManyStores(PostgresHarness):
         return next(self._turns)
 
     async def tables(self) -> Tables:
-        return await self.stores[0]._engine.on_connection(_tables)
+        return await self.stores[0]._engine.on_connection(_tables, bare=True)
 
     async def close(self) -> None:
         for store in self.stores:
@@ -123,7 +123,7 @@ async def test_several_processes_run_each_run_once(
     ]
     async with asyncio.timeout(DEADLINE_S):
         assert [await worker.wait() for worker in workers] == [0, 0, 0]
-    tables = await store._engine.on_connection(_tables)
+    tables = await store._engine.on_connection(_tables, bare=True)
     await store.close()
     assert_sound(tables)
     assert not tables.running

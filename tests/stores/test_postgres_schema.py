@@ -241,13 +241,13 @@ async def test_two_versions_work_side_by_side_through_a_step(postgres_url: str) 
         old_store = await PostgresStore.open(postgres_url)
     async with asyncio.timeout(60), asyncio.TaskGroup() as group:
         old = Work(old_store, 1)
-        group.create_task(old.run())
+        old_run = group.create_task(old.run())
         await old.reach(3)
         rounds = old.rounds
         assert await schema.up(postgres_url) == NAMES[-1:]
         async with opened(postgres_url) as new_store:
             new = Work(new_store, 2)
-            group.create_task(new.run())
+            new_run = group.create_task(new.run())
             await asyncio.gather(old.reach(rounds + 3), new.reach(3))
             with knowing(list(steps()[:-1])):  # and one of the version before that is started only now
                 async with opened(postgres_url) as another:
@@ -257,6 +257,7 @@ async def test_two_versions_work_side_by_side_through_a_step(postgres_url: str) 
                     third.stopping = True
                     await third_run
             old.stopping = new.stopping = True
+            await asyncio.gather(old_run, new_run)
             while old.rounds + new.rounds == 0 or await new.work():
                 pass
             backlog = await new_store.backlog()

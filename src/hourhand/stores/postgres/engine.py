@@ -145,10 +145,19 @@ class PostgresEngine:
         self._begin_hurried = f"{self._begin}; SET LOCAL lock_timeout = '{_HURRY_MS}ms'"
         self._begin_reading = f"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY{own}"
 
-    async def on_connection(self, work: Callable[[Any], Awaitable[T]], *, within_s: float = WRITE_S) -> T:
-        """Let something work on a bare connection, outside our transactions: schema, partitions."""
+    async def on_connection(
+        self, work: Callable[[Any], Awaitable[T]], *, within_s: float = WRITE_S, bare: bool = False
+    ) -> T:
+        """Let something work with statements of its own: schema, partitions.
+
+        In a transaction, unless it is `bare`: then it opens those that it needs, for behind a pooler every
+        statement with parameters needs one.
+        """
         async with self._in_words(within_s), self._connection(within_s) as connection:
-            return await work(connection)
+            if bare:
+                return await work(connection)
+            async with connection.transaction():
+                return await work(connection)
 
     async def write(
         self,

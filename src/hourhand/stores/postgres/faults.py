@@ -42,6 +42,10 @@ def unavailable(error: BaseException) -> Unavailable:
             return Unavailable("the database refuses the login")
         case asyncpg.InvalidCatalogNameError():
             return Unavailable("the database is gone: the server has none of this name")
+        case asyncpg.InvalidSQLStatementNameError() | asyncpg.DuplicatePreparedStatementError():
+            return Unavailable(
+                "a pooler shares the connection with others: add ?pooler=transaction to the database's URL"
+            )
         case TimeoutError():
             return Unavailable("the database does not answer in time")
         case asyncpg.PostgresConnectionError() | asyncpg.InterfaceError() | asyncpg.InternalClientError():

@@ -63,12 +63,13 @@ def name_of(day: int) -> str:
 
 async def _partitions(connection: Any) -> list[tuple[int, str, str]]:
     """Every day with a table, its name, and whether it is attached, detaching or detached; oldest first."""
-    rows = await connection.fetch(
-        "SELECT c.relname, i.inhrelid IS NOT NULL, coalesce(i.inhdetachpending, false) FROM pg_class AS c"
-        " LEFT JOIN pg_inherits AS i ON i.inhrelid = c.oid"
-        " WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind = 'r' AND c.relname LIKE 'history\\_%'"
-        " ORDER BY c.relname"
-    )
+    async with connection.transaction():
+        rows = await connection.fetch(
+            "SELECT c.relname, i.inhrelid IS NOT NULL, coalesce(i.inhdetachpending, false) FROM pg_class AS c"
+            " LEFT JOIN pg_inherits AS i ON i.inhrelid = c.oid"
+            " WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind = 'r' AND c.relname LIKE 'history\\_%'"
+            " ORDER BY c.relname"
+        )
     found = []
     for name, inherits, detaching in rows:
         match = _NAME.fullmatch(name)

@@ -14,7 +14,7 @@ from hourhand.core.model import Job
 from hourhand.core.plan import ClockPlan
 from hourhand.core.run import Settlement
 from hourhand.core.schedule import tzdata_version
-from hourhand.errors import CannotStart
+from hourhand.errors import CannotStart, Unavailable
 from hourhand.ids import process_name
 from hourhand.ports import store as port
 from hourhand.stores.postgres import claims, partitions, planning, schema, settling, upkeep
@@ -26,6 +26,7 @@ from hourhand.stores.postgres.server_clock import ServerClock
 from hourhand.stores.relational import jobs, nodes
 from hourhand.stores.relational.membership import Settings
 from hourhand.stores.relational.store import Hints, RelationalStore
+from hourhand.stores.relational.tx import Tx
 from hourhand.telemetry import logger
 
 _log = logger("hourhand.postgres")
@@ -116,6 +117,13 @@ class PostgresStore(RelationalStore):
         await self.channel.close()
         await super().close()
 
+    async def ping(self) -> None:
+        async def look(tx: Tx) -> bool:
+            return bool((await tx.one("is_read_only"))[0])
+
+        if await self._engine.write(look):
+            raise Unavailable("the database is read-only (a standby, or after a failover)")
+
     async def create_jobs(self, drafts: Sequence[port.JobDraft]) -> list[Job | port.Refusal]:
         return await self._creating.add(drafts)
 
@@ -149,14 +157,16 @@ class PostgresStore(RelationalStore):
         now_at = self.clock.now()
         await self._engine.on_connection(lambda connection: partitions.make_ahead(connection, now_at))
         dropped = await self._engine.on_connection(
-            lambda connection: partitions.drop_old(connection, history_before_at), within_s=LONG_S
+            lambda connection: partitions.drop_old(connection, history_before_at),
+            within_s=LONG_S,
+            bare=True,
         )
         if dropped:
             _log.info("old history dropped", days=dropped)
         return more
 
     async def tidy(self) -> None:
-        await self._engine.on_connection(upkeep.clean, within_s=LONG_S)
+        await self._engine.on_connection(upkeep.clean, within_s=LONG_S, bare=True)
 
     async def identity(self) -> ShardIdentity | None:
         """Which shard of which cluster this database is, once it was told."""
@@ -202,6 +212,7 @@ class PostgresStore(RelationalStore):
             await self._engine.on_connection(lambda connection: partitions.make_ahead(connection, now_at))
 
         await self.now()  # sets the clock
+        await self._engine.on_connection(_warn_of_loss)
         self._engine.mend = mend
         await self._engine.on_connection(make)
 
@@ -257,6 +268,13 @@ def _worth_waiting_s(lease_us: int) -> float:
 def _known(words: str) -> list[str]:
     known = set(port.Hint)
     return [word for word in words.split() if word in known]
+
+
+async def _warn_of_loss(connection: Any) -> None:
+    """What was answered must survive a crash of the server; two of its settings can take that away."""
+    for name in ("fsync", "synchronous_commit"):
+        if await connection.fetchval("SELECT current_setting($1)", name) == "off":
+            _log.warning("the database may lose what it has confirmed: a setting is off", setting=name)
 
 
 async def _read_meta(connection: Any) -> dict[str, str]:

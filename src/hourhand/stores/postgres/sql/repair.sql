@@ -1,6 +1,9 @@
 -- now: the server's time
 SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint;
 
+-- is_read_only: whether this server takes no writes
+SELECT current_setting('transaction_read_only') = 'on';
+
 -- renew_node: prolong a lease that still runs
 UPDATE nodes SET lease_until = :lease_until WHERE id = :id AND lease_until > :now;
 
