@@ -8,7 +8,7 @@ import msgspec
 
 from hourhand.clock import Clock as TimeSource
 from hourhand.core.buckets import ShardIdentity, identity_in
-from hourhand.core.identity import SEGMENTS
+from hourhand.core.identity import SEGMENTS, segment_of
 from hourhand.core.instant import DAY_US, SECOND_US
 from hourhand.core.model import Job
 from hourhand.core.plan import ClockPlan
@@ -24,10 +24,12 @@ from hourhand.stores.postgres.finished import finished_runs
 from hourhand.stores.postgres.gathering import Gathering
 from hourhand.stores.postgres.server_clock import ServerClock
 from hourhand.stores.relational import jobs, nodes
-from hourhand.stores.relational.membership import Settings
+from hourhand.stores.relational.membership import Place, Settings, make_clocks
 from hourhand.stores.relational.store import Hints, RelationalStore
 from hourhand.stores.relational.tx import Tx
 from hourhand.telemetry import logger
+
+_MOST_KNOWN_CLOCKS = 200_000
 
 _log = logger("hourhand.postgres")
 
@@ -49,6 +51,7 @@ class PostgresStore(RelationalStore):
         self.clock = clock  # the server's time, for services
         self.channel = channel
         self._zones_are_old = False
+        self._known_clocks: set[Place] = set()  # clocks stay for ever
         self._creating = Gathering(self._create, most=jobs.MAX_TOGETHER)
 
     @classmethod
@@ -188,7 +191,24 @@ class PostgresStore(RelationalStore):
         await self._engine.on_connection(write)
 
     async def _create(self, drafts: Sequence[port.JobDraft]) -> list[Job | port.Refusal]:
+        await self._make_clocks(drafts)
         return await self._engine.write(lambda tx: jobs.create_jobs(tx, self._settings, drafts))
+
+    async def _make_clocks(self, drafts: Sequence[port.JobDraft]) -> None:
+        """Make the clocks of new rules in a commit of their own, so that importers do not wait for each other's jobs."""
+        segments = self._settings.segments
+        rules = {
+            (rule.key, segment_of(draft.id, segments)): rule
+            for draft in drafts
+            if (rule := draft.spec.rule) is not None
+        }
+        new = {place: rule for place, rule in rules.items() if place not in self._known_clocks}
+        if not new:
+            return
+        await self._engine.write(lambda tx: make_clocks(tx, new))
+        if len(self._known_clocks) + len(new) > _MOST_KNOWN_CLOCKS:
+            self._known_clocks.clear()
+        self._known_clocks.update(new)
 
     async def _prepare(self) -> None:
         """Check whose database this is, and make what every process needs."""

@@ -4,7 +4,7 @@ Joining plans what lies before the clock's `next_at`. Leaving plans what the clo
 the times that are still the leaving version's, so that nothing promised falls between the two.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import msgspec
@@ -58,13 +58,7 @@ class Enrolment:
             for job in jobs
             if job.state is JobState.ACTIVE and (rule := job.spec.rule) is not None and _has_times(job, rule)
         }
-        await self._find(wanted)
-        missing = [place for place in wanted if place not in self._clock_ids]
-        if missing:
-            now_at = self._tx.now_at
-            rows = [(segment, key, wanted[key, segment].next(now_at)) for key, segment in missing]
-            await self._tx.insert("add_clock", rows)  # somebody else may make the same: then that one counts
-            await self._find(missing)
+        self._clock_ids |= await make_clocks(self._tx, wanted)
 
     def join(self, job: Job, rule: Rule, lane: int) -> int | None:
         """Make a job a member of its clock; answers which that is."""
@@ -98,10 +92,6 @@ class Enrolment:
         if self._planned:
             self._tx.hints.add(Hint.RUNS)
 
-    async def _find(self, places: Iterable[Place]) -> None:
-        rows = await self._tx.all("find_clocks", (to_json(list(places)),))
-        self._clock_ids |= {(row[0], row[1]): row[2] for row in rows}
-
     async def _plan_passed(self) -> None:
         """Lock the clocks, everybody in the same order; one that sleeps is woken."""
         rules = {place: rule for place, _, rule, _ in self._joining}
@@ -117,6 +107,22 @@ class Enrolment:
                 for at in rule.times(job.since, min(next_at - 1, job.until), MAX_COMPUTED):
                     due_at = at + job_jitter(job, rule, at)
                     self._planned.append((at, job.id, lane, due_at, _SCHEDULED, 0, 0))
+
+
+async def make_clocks(tx: Tx, wanted: Mapping[Place, Rule]) -> dict[Place, int]:
+    """The clocks of rules, each in its segment; those that are not there are made."""
+    found = await _find_clocks(tx, wanted)
+    missing = [place for place in wanted if place not in found]
+    if missing:
+        rows = [(segment, key, wanted[key, segment].next(tx.now_at)) for key, segment in missing]
+        await tx.insert("add_clock", rows)  # somebody else may make the same: then that one counts
+        found |= await _find_clocks(tx, missing)
+    return found
+
+
+async def _find_clocks(tx: Tx, places: Iterable[Place]) -> dict[Place, int]:
+    rows = await tx.all("find_clocks", (to_json(list(places)),))
+    return {(row[0], row[1]): row[2] for row in rows}
 
 
 async def hold_clocks(tx: Tx, settings: Settings, jobs: Iterable[Job]) -> None:
