@@ -51,7 +51,7 @@ class PostgresStore(RelationalStore):
         self.clock = clock  # the server's time, for services
         self.channel = channel
         self._zones_are_old = False
-        self._known_clocks: set[Place] = set()  # clocks stay for ever
+        self._known_clocks: dict[Place, int] = {}  # clocks stay for ever
         self._creating = Gathering(self._create, most=jobs.MAX_TOGETHER)
 
     @classmethod
@@ -191,10 +191,10 @@ class PostgresStore(RelationalStore):
         await self._engine.on_connection(write)
 
     async def _create(self, drafts: Sequence[port.JobDraft]) -> list[Job | port.Refusal]:
-        await self._make_clocks(drafts)
-        return await self._engine.write(lambda tx: jobs.create_jobs(tx, self._settings, drafts))
+        known = await self._make_clocks(drafts)
+        return await self._engine.write(lambda tx: jobs.create_jobs(tx, self._settings, drafts, known))
 
-    async def _make_clocks(self, drafts: Sequence[port.JobDraft]) -> None:
+    async def _make_clocks(self, drafts: Sequence[port.JobDraft]) -> Mapping[Place, int]:
         """Make the clocks of new rules in a commit of their own, so that importers do not wait for each other's jobs."""
         segments = self._settings.segments
         rules = {
@@ -203,12 +203,11 @@ class PostgresStore(RelationalStore):
             if (rule := draft.spec.rule) is not None
         }
         new = {place: rule for place, rule in rules.items() if place not in self._known_clocks}
-        if not new:
-            return
-        await self._engine.write(lambda tx: make_clocks(tx, new))
-        if len(self._known_clocks) + len(new) > _MOST_KNOWN_CLOCKS:
-            self._known_clocks.clear()
-        self._known_clocks.update(new)
+        if new:
+            if len(self._known_clocks) + len(new) > _MOST_KNOWN_CLOCKS:
+                self._known_clocks = {}
+            self._known_clocks |= await self._engine.write(lambda tx: make_clocks(tx, new))
+        return self._known_clocks
 
     async def _prepare(self) -> None:
         """Check whose database this is, and make what every process needs."""

@@ -1,6 +1,6 @@
 """Operations that make: new jobs with their clocks joined, and runs beside the schedule."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from hourhand.core.identity import RunKey
@@ -11,7 +11,7 @@ from hourhand.core.run import TRIGGER_CODES
 from hourhand.core.tending import attend_at
 from hourhand.errors import Overloaded
 from hourhand.ports.store import Hint, JobDraft, Refusal
-from hourhand.stores.relational.membership import Enrolment, Settings
+from hourhand.stores.relational.membership import Enrolment, Place, Settings
 from hourhand.stores.relational.rows import JobRecord, decode_spec, job_values, lane_for
 from hourhand.stores.relational.tx import Tx
 
@@ -19,10 +19,12 @@ MAX_TOGETHER = 200  # jobs of separate requests that share a transaction
 _MANUAL = TRIGGER_CODES[Trigger.MANUAL]
 
 
-async def create_jobs(tx: Tx, settings: Settings, drafts: Sequence[JobDraft]) -> list[Job | Refusal]:
-    """Store drafts, refusing those whose id or key is taken."""
+async def create_jobs(
+    tx: Tx, settings: Settings, drafts: Sequence[JobDraft], known: Mapping[Place, int] | None = None
+) -> list[Job | Refusal]:
+    """Store drafts, refusing those whose id or key is taken; `known` are clocks that were found before."""
     refusals = await _refusals(tx, drafts)
-    enrolment = Enrolment(tx, settings)
+    enrolment = Enrolment(tx, settings, known)
     answers = [refusal or await _new_job(tx, draft) for draft, refusal in zip(drafts, refusals, strict=True)]
     jobs = [answer for answer in answers if isinstance(answer, Job)]
     await enrolment.foresee(jobs)

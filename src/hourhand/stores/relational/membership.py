@@ -42,10 +42,10 @@ class Enrolment:
     to write: everybody who makes jobs with the same rules waits for that.
     """
 
-    def __init__(self, tx: Tx, settings: Settings) -> None:
+    def __init__(self, tx: Tx, settings: Settings, known: Mapping[Place, int] | None = None) -> None:
         self._tx = tx
         self._settings = settings
-        self._clock_ids: dict[Place, int] = {}
+        self._clock_ids: Mapping[Place, int] = known or {}
         self.pools: dict[str, int] = {}
         self._joining: list[tuple[Place, Job, Rule, int]] = []
         self._members: list[tuple[Any, ...]] = []
@@ -58,7 +58,9 @@ class Enrolment:
             for job in jobs
             if job.state is JobState.ACTIVE and (rule := job.spec.rule) is not None and _has_times(job, rule)
         }
-        self._clock_ids |= await make_clocks(self._tx, wanted)
+        unknown = {place: rule for place, rule in wanted.items() if place not in self._clock_ids}
+        if unknown:
+            self._clock_ids = {**self._clock_ids, **await make_clocks(self._tx, unknown)}
 
     def join(self, job: Job, rule: Rule, lane: int) -> int | None:
         """Make a job a member of its clock; answers which that is."""
