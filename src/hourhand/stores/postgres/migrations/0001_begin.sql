@@ -211,14 +211,17 @@ CREATE TABLE request_keys (
 CREATE INDEX request_keys_old ON request_keys (made_at);
 
 -- Rows of these live for seconds: clean up by number of dead rows, not by a share of a table that is mostly
--- empty, and without pauses, for the work is small each time and grows when it is put off.
+-- empty, and without pauses, for the work is small each time and grows when it is put off. Space at the end stays:
+-- it is needed again in a moment, and giving it back would lock everybody out.
 ALTER TABLE planned SET (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 20000,
     autovacuum_analyze_scale_factor = 0, autovacuum_analyze_threshold = 100000, autovacuum_vacuum_cost_delay = 0,
-    autovacuum_vacuum_insert_scale_factor = 0, autovacuum_vacuum_insert_threshold = 1000000);
+    autovacuum_vacuum_insert_scale_factor = 0, autovacuum_vacuum_insert_threshold = 1000000, vacuum_truncate = off);
 ALTER TABLE running SET (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 20000,
-    autovacuum_analyze_scale_factor = 0, autovacuum_analyze_threshold = 100000, autovacuum_vacuum_cost_delay = 0);
+    autovacuum_analyze_scale_factor = 0, autovacuum_analyze_threshold = 100000, autovacuum_vacuum_cost_delay = 0,
+    vacuum_truncate = off);
 ALTER TABLE blocked SET (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000,
-    autovacuum_analyze_scale_factor = 0, autovacuum_analyze_threshold = 20000, autovacuum_vacuum_cost_delay = 0);
+    autovacuum_analyze_scale_factor = 0, autovacuum_analyze_threshold = 20000, autovacuum_vacuum_cost_delay = 0,
+    vacuum_truncate = off);
 ALTER TABLE clocks SET (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 2000,
     autovacuum_vacuum_cost_delay = 0);
 ALTER TABLE nodes SET (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 500);
