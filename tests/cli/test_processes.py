@@ -7,7 +7,7 @@ import pytest
 
 from hourhand.__main__ import Wired
 from hourhand.cli.launch import SchemaState
-from hourhand.config import Settings
+from hourhand.config import Settings, load
 from hourhand.errors import CannotStart, Unavailable
 
 URL = "postgres://ann:canary@127.0.0.1/x"
@@ -173,6 +173,34 @@ def test_what_is_no_url_is_refused_at_once(
     assert (done.code, done.out) == (1, "")
     assert "expected a URL such as postgres://" in done.err
     assert "nary" not in done.err
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgre://ann:canary@h/d",
+        "ann:canary@127.0.0.1/d",
+        "mysql://ann:canary@h/d",
+        "postgres://a:can@ary@h/d",
+    ],
+)
+@pytest.mark.parametrize("form", [[], ["--json"]])
+def test_no_command_shows_the_password_of_what_is_no_store(
+    hourhand, monkeypatch: pytest.MonkeyPatch, url: str, form: list[str]
+) -> None:
+    monkeypatch.setenv("HOURHAND_STORE_URL", url)
+    checked = hourhand("check", *form)
+    assert checked.code == 8
+    loaded = load(environment={"HOURHAND_STORE_URL": url}, folder=Path(), system_file=Path("absent"))
+    (finding,) = loaded.findings
+    assert finding.message in checked.out
+    for arguments in (["up"], ["api"], ["scheduler"], ["worker"], ["migrate", "status"], ["migrate", "up"]):
+        done = hourhand(*arguments, *form)
+        assert (done.code, done.out) == (1, "")
+        assert finding.message in done.err
+        assert "hourhand up" not in done.err
+        for shown in (done.err, checked.out, checked.err):
+            assert "ary@" not in shown
 
 
 @pytest.mark.parametrize("part", [*PARTS, "migrate"])

@@ -147,6 +147,15 @@ def test_values_as_people_write_them(read, section: str, line: str, attribute: s
         ('[store]\nshards = ["postgres://a/x", "postgres://a/x"]', 2, "each once"),
         ("[store]\nshards = [1]", 2, "postgres://"),
         (f'[store]\nurl = "{DB_C}"\nshards = ["{DB_A}"]', 2, "leave store.url out"),
+        (
+            '[store]\nurl = "postgre://h/d"',
+            2,
+            "store.url: no store for postgre://h/d; expected sqlite:///FILE",
+        ),
+        ('[store]\nurl = "ann:canary@h/d"', 2, "no store for a value that is not a URL"),
+        ('[store]\nurl = "sqlite://a.db"', 2, "names no file"),
+        ('[store]\nurl = "postgres://ann:c@n@h/d"', 2, "%40 for @"),
+        ('[store]\nshards = ["postgres://h/d", "postgres://h:port/d"]', 2, "store.shards: postgres://h:***"),
         (f'[store]\nurl = "{DB_C}"\nlisten_url = "{DB_A} {DB_B}"', 3, "one URL per database (1), got 2"),
         ("[worker]\nprocesses = 65", 2, "from 1 to 64"),
         ('[telemetry]\nlisten = "0.0.0.0:1"', 2, "no authentication"),
@@ -235,6 +244,13 @@ def test_passwords_of_databases_are_never_shown(read) -> None:
     assert shown["store.listen_url"] == "postgres://ann:***@db/xy, postgres://db/x?password=***&a=b"
     for loaded in (wrong, right):
         assert "canary" not in str(loaded.findings) + str(loaded.effective) + repr(loaded.values)
+
+
+def test_two_ways_to_name_the_store_are_both_named(read, tmp_path: Path) -> None:
+    loaded = read(environment={"HOURHAND_STORE_URL": DB_C}, local=f'[store]\nshards = ["{DB_A}"]\n')
+    (finding,) = loaded.findings
+    assert "store.url by HOURHAND_STORE_URL" in finding.message
+    assert f"store.shards by {tmp_path / 'hourhand.toml'}:2" in finding.message
 
 
 def test_a_store_url_may_lie_in_a_file(read, tmp_path: Path) -> None:

@@ -71,6 +71,14 @@ def test_passwords_are_masked(url: str, shown: str) -> None:
         ("postgres://db:5432/x", "postgres://db:5432/x"),
         ("postgres:///x?host=/tmp&Password=secret&user=ann", "postgres:///x?host=/tmp&Password=***&user=ann"),
         ("sqlite:///./a:b@c.db", "sqlite:///./a:b@c.db"),
+        ("postgre://ann:secret@db/x", "postgre://ann:***@db/x"),
+        ("postgres://ann@corp:secret@db/x", "postgres://ann@corp:***@db/x"),
+        ("postgres://ann:secret", "postgres://ann:***"),
+        ("postgres://a:1,b:2/x", "postgres://a:1,b:2/x"),
+        ("postgres://[::1]:5432/x", "postgres://[::1]:5432/x"),
+        ("ann:secret@db/x", "a value that is not a URL"),
+        ("postgres:ann:secret@db/x", "a value that is not a URL"),
+        ("secret", "a value that is not a URL"),
     ],
 )
 def test_passwords_of_databases_are_masked(url: str, shown: str) -> None:

@@ -75,6 +75,9 @@ def test_pauses_grow_to_a_bound_and_begin_small_again() -> None:
 def test_a_part_of_a_cluster_needs_postgres() -> None:
     with pytest.raises(CannotStart, match="hourhand up"):
         require_postgres(Settings(), "worker")
+    with pytest.raises(CannotStart, match="no store for mysql://db/x") as caught:
+        require_postgres(Settings(store=StoreSettings(url="mysql://db/x")), "worker")
+    assert "hourhand up" not in caught.value.message
     require_postgres(Settings(store=StoreSettings(url="postgresql://db/x")), "worker")
     require_postgres(Settings(store=StoreSettings(shards=("postgres://a/x",))), "worker")
 

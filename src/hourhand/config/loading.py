@@ -13,6 +13,7 @@ from typing import Any
 
 from hourhand.config.kinds import is_loopback, split_listen
 from hourhand.config.settings import CLIENT_VARIABLES, ENVIRONMENT_PREFIX, Key, Settings, build, keys
+from hourhand.config.store_urls import store_url_fault
 from hourhand.core.instant import format_duration
 from hourhand.core.schedule.errors import nearest
 from hourhand.errors import CannotStart
@@ -255,8 +256,15 @@ def _judge_store(settings: Settings, sources: Mapping[str, str]) -> Iterator[Fin
     if store.shards and "store.url" in sources:
         yield Finding(
             where=sources["store.url"],
-            message="store.url and store.shards are both given; with shards, leave store.url out",
+            message=(
+                f"store.url and store.shards are both given, store.url by {sources['store.url']} and "
+                f"store.shards by {sources['store.shards']}; with shards, leave store.url out"
+            ),
         )
+    given = {"store.url": (store.url,), "store.shards": store.shards, "store.listen_url": store.listen_url}
+    for path, urls in given.items():
+        for fault in filter(None, map(store_url_fault, urls)):
+            yield Finding(where=sources.get(path, path), message=f"{path}: {fault}")
     if store.listen_url and len(store.listen_url) != len(store.databases):
         yield Finding(
             where=sources["store.listen_url"],

@@ -13,7 +13,11 @@ MAX_URL = 2_048
 
 _FORBIDDEN = re.compile(r"[\x00-\x20\x7f\\\ud800-\udfff]")
 _PASSWORD = re.compile(r"^([^:/?#]*://[^:/?#]*):[^/?#]*@")
-_STORE_PASSWORD = re.compile(r"^([^:/?#]*://[^:@]*):.*@")
+_STORE_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
+_STORE_PASSWORD = re.compile(r"^([^:/?#]*://[^:]*):.*@", re.DOTALL)
+_STORE_NO_PORT = re.compile(
+    r"^([^:/?#]*://[^:@/?#\[]*):(?!\d{1,5}(?:[,/?#]|$))[^@]*$"
+)  # a password without its host
 _PASSWORD_PARAMETER = re.compile(r"([?&](?:ssl)?password=)[^&#]*", re.IGNORECASE)
 _EXPECTED = "a URL such as https://example.com/path"
 
@@ -49,4 +53,7 @@ def masked_store_url(url: str) -> str:
     """The URL of a database with its passwords hidden, also where they are not escaped as they should be."""
     if url.startswith("sqlite:"):  # a path, where any character may stand
         return url
-    return _PASSWORD_PARAMETER.sub(r"\1***", _STORE_PASSWORD.sub(r"\1:***@", url, count=1))
+    if not _STORE_SCHEME.match(url):  # then nobody knows where a password would stand
+        return "a value that is not a URL"
+    masked = _STORE_NO_PORT.sub(r"\1:***", _STORE_PASSWORD.sub(r"\1:***@", url, count=1), count=1)
+    return _PASSWORD_PARAMETER.sub(r"\1***", masked)

@@ -7,13 +7,12 @@ begins with the databases that answer, and takes in the others as they come.
 
 import asyncio
 import contextlib
-import re
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, cast
 
 from hourhand.clock import Clock, SystemClock
-from hourhand.config import Settings, is_postgres
+from hourhand.config import Settings, is_postgres, store_url_fault
 from hourhand.core.buckets import BucketMap, ShardIdentity
 from hourhand.core.url import masked_store_url
 from hourhand.errors import CannotStart, Unavailable
@@ -26,9 +25,6 @@ from hourhand.telemetry import logger
 from hourhand.wiring.life import Ending, Pauses
 
 _CLOSE_S = 5.0
-# User and password, then hosts with their ports: what drivers do not complain of in words for people.
-_HOST = r"(?:\[[0-9A-Fa-f:.]+\]|[^\s:@/?#\[\],]*)(?::\d{1,5})?"
-_HOSTS = re.compile(rf"[a-z]+://(?:[^\s@/?#]*@)?{_HOST}(?:,{_HOST})*(?:[/?]\S*)?", re.ASCII)
 
 _log = logger("hourhand.databases")
 
@@ -37,23 +33,16 @@ Arrived = Callable[["Database"], Awaitable[None]]
 
 def require_postgres(settings: Settings, part: str) -> None:
     """Refuse to be a part of a cluster on a file, or on what is no URL of a database."""
+    for url in (*settings.store.databases, *settings.store.listen_url):
+        if fault := store_url_fault(url):
+            raise CannotStart(fault)
     if settings.store.shards or is_postgres(settings.store.url):
-        for url in (*settings.store.databases, *settings.store.listen_url):
-            if not _HOSTS.fullmatch(url):
-                raise _not_a_url(url)
         return
     raise CannotStart(
         f"`hourhand {part}` is a part of a cluster on PostgreSQL, but store.url is "
         f"{masked_store_url(settings.store.url)}, which `hourhand up` serves in one process.\n"
         'For a cluster set [store] url = "postgres://user:password@host/database" in hourhand.toml, or '
         "HOURHAND_STORE_URL, and prepare the database once with `hourhand migrate up`"
-    )
-
-
-def _not_a_url(url: str) -> CannotStart:
-    return CannotStart(
-        f"{masked_store_url(url)}: expected a URL such as postgres://user:password@host:5432/database; "
-        "in user and password write special characters as %40 for @, %2F for /, %3A for :"
     )
 
 

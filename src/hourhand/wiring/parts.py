@@ -7,7 +7,7 @@ from pathlib import Path
 from fastapi import FastAPI
 
 from hourhand.clock import Clock
-from hourhand.config import Settings
+from hourhand.config import Settings, store_url_fault
 from hourhand.core.model import HttpTarget, PythonTarget
 from hourhand.core.signature import parse_secret
 from hourhand.core.specification import SpecLimits
@@ -56,10 +56,9 @@ class Parts:
 
 def sqlite_path(url: str) -> Path:
     """The file behind a `sqlite:///` URL."""
-    scheme, _, path = url.partition(":///")
-    if scheme != "sqlite" or not path:
-        raise CannotStart(f"store.url: no store for {scheme!r}; expected sqlite:///FILE or postgres://…")
-    return Path(path)
+    if fault := store_url_fault(url):
+        raise CannotStart(f"store.url: {fault}")
+    return Path(url.removeprefix("sqlite:///"))
 
 
 def open_store(settings: Settings, clock: Clock) -> Store:
