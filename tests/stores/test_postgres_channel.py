@@ -8,6 +8,7 @@ import asyncpg
 import pytest
 
 from hourhand.clock import ManualClock
+from hourhand.errors import Unavailable
 from hourhand.ports.events import Event, EventBatch, EventData, EventType
 from hourhand.services.event_log import EventFilter, EventLog, Reset
 from hourhand.services.local_events import LocalEvents
@@ -241,6 +242,37 @@ async def test_closing_sends_what_waits_and_takes_no_more(postgres_url: str) -> 
                 a.channel.notify(EVENTS, f"[{number}]")
         a.channel.notify(EVENTS, "[too late]")
         await b.until(lambda: len(b.heard) == 3)
+
+
+async def test_the_server_can_tell_listeners_from_others(postgres_url: str) -> None:
+    async with cluster(postgres_url, "a"):
+        connection = await asyncpg.connect(postgres_url)
+        try:
+            names = await connection.fetchval(
+                "SELECT count(*) FROM pg_stat_activity"
+                " WHERE application_name = 'hourhand listen' AND datname = current_database()"
+            )
+        finally:
+            await connection.close()
+        assert names == 1
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (
+            ConnectionRefusedError(111, "at 10.0.0.1"),
+            "the database cannot be reached (ConnectionRefusedError)",
+        ),
+        (TimeoutError(), "the database does not answer in time"),
+        (asyncpg.TooManyConnectionsError("sorry"), "the database has no connection left"),
+        (asyncpg.InterfaceError("closed"), "the connection to the database was lost"),
+        (Unavailable("the database is away"), "the database is away"),
+        (KeyError("ours"), "KeyError: 'ours'"),
+    ],
+)
+def test_what_goes_wrong_is_told_in_our_words(error: Exception, words: str) -> None:
+    assert module._words_of(error) == words
 
 
 async def test_only_what_somebody_wants_is_listened_to(postgres_url: str) -> None:

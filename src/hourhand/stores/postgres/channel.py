@@ -15,6 +15,7 @@ from zlib import crc32
 import asyncpg
 
 from hourhand.errors import Unavailable
+from hourhand.stores.postgres.faults import unavailable
 from hourhand.telemetry import logger
 
 HINTS = "hourhand_hints"  # words, parted by spaces; many messages are as good as one with all their words
@@ -28,6 +29,7 @@ _ECHO_S = 3.0  # how long the first message to oneself may take
 _PAUSES_S = (0.1, 10.0)  # before the next try, the first and the longest
 _DEAF_PAUSES_S = (1.0, 60.0)  # where LISTEN does not work; it may have been a slow server
 _CLOSE_S = 1.0
+_APPLICATION_NAME = "hourhand listen"  # tells it from the store's in pg_stat_activity
 
 ExecuteNotify = Callable[[str, str], Awaitable[None]]  # SELECT pg_notify($1, $2), outside any transaction
 Heard = Callable[[str], None]
@@ -221,7 +223,11 @@ class Channel:
 async def _connected(url: str) -> AsyncIterator[Any]:
     """A connection that is gone afterwards."""
     connection = await asyncpg.connect(
-        url, timeout=_ANSWER_S, command_timeout=_ANSWER_S, statement_cache_size=0
+        url,
+        timeout=_ANSWER_S,
+        command_timeout=_ANSWER_S,
+        statement_cache_size=0,
+        server_settings={"application_name": _APPLICATION_NAME},
     )
     try:
         yield connection
@@ -237,4 +243,10 @@ def _call(callback: Callable[..., None], *arguments: str) -> None:
 
 
 def _words_of(error: BaseException) -> str:
-    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    match error:
+        case Unavailable():
+            return error.message
+        case asyncpg.PostgresError() | asyncpg.InterfaceError() | OSError():  # a timeout is an OSError
+            return unavailable(error).message
+        case _:
+            return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
