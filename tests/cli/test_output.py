@@ -32,6 +32,23 @@ def test_off_a_terminal_a_table_is_plain_and_long_names_are_cut() -> None:
     ]
 
 
+@pytest.mark.parametrize("form", list(Form))
+def test_a_page_without_some_databases_says_so_beside_the_data(form: Form) -> None:
+    said = []
+    for page in ({"data": ROWS}, {"data": ROWS, "partial": ["shard 1", "shard 3"]}):
+        out, err = io.StringIO(), io.StringIO()
+        Output(form, out, err).page(page, ident="name", empty="none", columns=COLUMNS)
+        said.append((out.getvalue(), err.getvalue()))
+    (whole, nothing), (partial, warning) = said
+    assert nothing == ""
+    if form is Form.JSON:
+        assert '"partial"' in partial
+        assert warning == ""
+    else:
+        assert partial == whole
+        assert warning == "partial: shard 1, shard 3 did not answer\n"
+
+
 def test_colour_needs_a_terminal_that_wants_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("NO_COLOR", raising=False)
     monkeypatch.setenv("TERM", "xterm")

@@ -95,6 +95,8 @@ class Output:
                     show()
                 else:
                     self.table(columns, rows)
+        if page.get("partial") and self.form is not Form.JSON:  # there it stands in the document
+            print(clean(f"partial: {', '.join(page['partial'])} did not answer"), file=self._stderr)
         if page.get("next_cursor") and self.form is not Form.JSON:
             print(f"there are more; go on with --cursor {page['next_cursor']}", file=self._stderr)
 
