@@ -1,5 +1,9 @@
 """`api`, `scheduler`, `worker` and `migrate`: settings from flags, refusals, and what is told about a schema."""
 
+import os
+import socket
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -8,7 +12,9 @@ import pytest
 from hourhand.__main__ import Wired
 from hourhand.cli.launch import SchemaState
 from hourhand.config import Settings, load
+from hourhand.config.settings import TelemetrySettings
 from hourhand.errors import CannotStart, Unavailable
+from hourhand.wiring.cluster import _own_listener
 
 URL = "postgres://ann:canary@127.0.0.1/x"
 PARTS = ("api", "scheduler", "worker")
@@ -138,6 +144,24 @@ def test_up_tells_each_step(hourhand) -> None:
     assert "nothing to do" in hourhand("migrate", "up", migrate=lambda settings, applied: None).out
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [("--dry-run", "migrate", "up"), ("migrate", "--dry-run", "up"), ("migrate", "up", "--dry-run")],
+)
+def test_a_dry_run_of_up_only_lists_what_is_pending(hourhand, arguments: tuple[str, ...]) -> None:
+    found = [state(3), state(1, ("0002_more", "0003_less"))]
+    done = hourhand(*arguments, migrations=lambda settings: found)  # to migrate would fail
+    assert (done.code, done.out) == (0, "postgres://db/x: 0002_more\npostgres://db/x: 0003_less\n")
+    assert "would make 2 steps" in done.err
+    document = hourhand(*arguments, "--json", migrations=lambda settings: found).json
+    assert [one["step"] for one in document["pending"]] == ["0002_more", "0003_less"]
+    assert (document["applied"], document["dry_run"]) == ([], True)
+    assert "nothing to do" in hourhand(*arguments, migrations=lambda settings: [state(3)]).err
+    refused = hourhand(*arguments, migrations=lambda settings: [state(4)])
+    assert refused.code == 1
+    assert "newer than this program" in refused.err
+
+
 @pytest.mark.parametrize(("error", "code"), [(Unavailable("no answer"), 6), (CannotStart("foreign"), 1)])
 def test_what_fails_says_why(hourhand, error: Exception, code: int) -> None:
     def fails(*arguments: object) -> None:
@@ -201,6 +225,40 @@ def test_no_command_shows_the_password_of_what_is_no_store(
         assert "hourhand up" not in done.err
         for shown in (done.err, checked.out, checked.err):
             assert "ary@" not in shown
+
+
+@pytest.mark.parametrize(
+    ("part", "setting", "words"),
+    [
+        ("scheduler", "HOURHAND_TELEMETRY_LISTEN", "telemetry.listen"),
+        ("worker", "HOURHAND_TELEMETRY_LISTEN", "telemetry.listen"),
+        ("api", "HOURHAND_SERVER_LISTEN", "--port"),
+    ],
+)
+def test_a_taken_port_is_refused_by_the_name_of_its_setting(
+    folder: Path, part: str, setting: str, words: str
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        environment = {**os.environ, "HOURHAND_STORE_URL": URL, setting: address}
+        command = [sys.executable, "-m", "hourhand", part]
+        done = subprocess.run(
+            command, env=environment, cwd=folder, capture_output=True, text=True, timeout=60, check=False
+        )
+    assert done.returncode == 1
+    assert f"cannot listen on {address}" in done.stderr
+    assert [word in done.stderr for word in ("telemetry.listen", "--port")] == [
+        word == words for word in ("telemetry.listen", "--port")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("listen", "second"),
+    [("127.0.0.1:7181", "127.0.0.1:7182"), ("[::1]:7181", "[::1]:7182"), ("127.0.0.1:0", None), ("", None)],
+)
+def test_each_of_several_processes_listens_on_the_next_port(listen: str, second: str | None) -> None:
+    settings = Settings(telemetry=TelemetrySettings(listen=listen))
+    assert _own_listener(settings, 1).get("HOURHAND_TELEMETRY_LISTEN") == second
 
 
 @pytest.mark.parametrize("part", [*PARTS, "migrate"])

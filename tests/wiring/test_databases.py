@@ -14,7 +14,7 @@ from hourhand.ports.store import Hint, Store
 from hourhand.stores.postgres import schema
 from hourhand.stores.sqlite import SqliteStore
 from hourhand.wiring.databases import Database, Databases, LateStore, require_postgres
-from hourhand.wiring.life import Ending, Pauses
+from hourhand.wiring.life import Ending, Pauses, farewell
 from tests.servers.postgres import PostgresServer
 from tests.servers.postgres_databases import PostgresDatabases
 
@@ -60,6 +60,18 @@ async def test_told_once_it_ends_and_told_again_it_hurries() -> None:
     assert not ending.hurried.is_set()
     ending.ask()
     assert ending.hurried.is_set()
+
+
+@pytest.mark.parametrize(
+    ("in_hand", "words"),
+    [
+        (0, "stopping"),
+        (1, "stopping: waiting for 1 run in hand (at most 30 s)"),
+        (1_200, "stopping: waiting for 1,200 runs in hand (at most 30 s)"),
+    ],
+)
+def test_a_farewell_counts_what_is_waited_for(in_hand: int, words: str) -> None:
+    assert farewell(in_hand, 30_000_000) == words
 
 
 def test_pauses_grow_to_a_bound_and_begin_small_again() -> None:

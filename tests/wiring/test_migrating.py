@@ -49,6 +49,13 @@ def test_each_database_is_brought_up_to_date_once(
     both = f"{postgres_url} {migrated_url}"
     before = migrate(both, "status", "--json")
     assert (before.code, states(before)) == (8, ["pending", "up to date"])
+    listed = migrate(both, "up", "--dry-run")
+    assert listed.code == 0
+    assert f"{postgres_url}: 0001" in listed.out
+    assert states(migrate(both, "status", "--json")) == ["pending", "up to date"]
+    assert postgres_server.query(
+        "SELECT count(*) FROM pg_class WHERE relname = 'meta'", database=postgres_url
+    ) == [(0,)]
     done = migrate(both, "up")
     assert done.code == 0
     assert f"{postgres_url}: 0001" in done.err
@@ -67,6 +74,17 @@ def test_a_newer_database_is_found_and_not_touched(
     refused = migrate(migrated_url, "up")
     assert refused.code == 1
     assert "newer hourhand" in refused.err
+
+
+@pytest.mark.parametrize("key", ["schema", "oldest_code"])
+def test_a_step_that_is_no_number_is_told_in_words(
+    migrate, postgres_server: PostgresDatabases, migrated_url: str, key: str
+) -> None:
+    postgres_server.execute(f"UPDATE meta SET value = 'two' WHERE key = '{key}'", database=migrated_url)
+    for verb in ("status", "up"):
+        done = migrate(migrated_url, verb)
+        assert done.code == 1
+        assert f"meta.{key} of the database is 'two', expected a whole number" in done.err
 
 
 def test_a_foreign_database_is_refused_and_not_touched(

@@ -13,6 +13,7 @@ from hourhand.cli.options import Call, command
 from hourhand.cli.output import Column
 from hourhand.cli.system import ConfigFile, Modules
 from hourhand.cli.text import plural
+from hourhand.errors import CannotStart
 
 if TYPE_CHECKING:  # loaded by the commands that need it
     from hourhand.config import Settings
@@ -96,6 +97,9 @@ def register_migrate(group: typer.Typer, launch: Launch) -> None:
 
     def up(call: Call, config: ConfigFile = None) -> int:
         """Bring each database up to date; safe while processes of the version before are running."""
+        if call.dry_run:
+            _show_pending(call, launch.migrations(_settings(config, [])))
+            return 0
         done: list[dict[str, str]] = []
 
         def applied(database: str, name: str) -> None:
@@ -108,7 +112,7 @@ def register_migrate(group: typer.Typer, launch: Launch) -> None:
         return 0
 
     command(group, "status")(status)
-    command(group, "up")(up)
+    command(group, "up", changes=True)(up)
 
 
 def _document(state: SchemaState) -> dict[str, object]:
@@ -119,6 +123,23 @@ def _document(state: SchemaState) -> dict[str, object]:
         "pending": list(state.pending),
         "state": state.state,
     }
+
+
+def _show_pending(call: Call, states: Sequence[SchemaState]) -> None:
+    """What `up` would do, or why it would refuse."""
+    for state in states:
+        if state.state == "newer":
+            raise CannotStart(f"{state.database}: {_advice(state)}")
+    pending = [{"database": one.database, "step": step} for one in states for step in one.pending]
+
+    def show() -> None:
+        for one in pending:
+            call.out.line(f"{one['database']}: {one['step']}")
+        call.out.note(
+            f"would make {plural(len(pending), 'step')}" if pending else "nothing to do: up to date"
+        )
+
+    call.out.document({"applied": [], "pending": pending, "dry_run": True}, None, show)
 
 
 def _advice(state: SchemaState) -> str:

@@ -15,7 +15,6 @@ from hourhand import __version__
 from hourhand.cli.feed import Feed, feed_for
 from hourhand.config import Settings
 from hourhand.config.kinds import split_listen
-from hourhand.core.instant import SECOND_US
 from hourhand.errors import CannotStart, Unavailable
 from hourhand.functions import Registry, load_modules
 from hourhand.ids import IdSource
@@ -33,10 +32,15 @@ from hourhand.web.routes import PREFIX
 from hourhand.wiring.buses import FrontBus, bus_over
 from hourhand.wiring.children import REFUSED, heed_parent, is_child, run_children, same_command
 from hourhand.wiring.databases import Database, Databases, require_postgres
-from hourhand.wiring.life import Ending, Pauses, quiet_collector, run_loop, stop_nodes
+from hourhand.wiring.life import Ending, Pauses, farewell, quiet_collector, run_loop, stop_nodes
 from hourhand.wiring.nodes import Nodes, process_name
 from hourhand.wiring.parts import build_app, build_targets, build_use_cases
 from hourhand.wiring.server import Server, address_of, bind
+
+_CHOOSE_PROBES = (
+    "this is telemetry.listen: give each process of a machine its own, in HOURHAND_TELEMETRY_LISTEN, "
+    "or port 0 for any"
+)
 
 _log = logger("hourhand.process")
 
@@ -170,7 +174,8 @@ class _Process:
         try:
             await self._until_end(tasks, serving)
         finally:
-            feed.say(self._farewell())
+            in_hand = sum(node.in_hand for node in self._started.values())
+            feed.say(farewell(in_hand, self._settings.worker.drain_us))
             events.close()  # streams would go on for ever
             for listener in listeners:
                 listener.server.stop()
@@ -252,7 +257,7 @@ class _Process:
             found["api"] = bind(settings.server.host, settings.server.port)
         elif settings.telemetry.listen:
             host, port = split_listen(settings.telemetry.listen)
-            found["probes"] = bind(host, port)
+            found["probes"] = bind(host, port, _CHOOSE_PROBES)
         return found
 
     def _listeners(self, sockets: Mapping[str, socket.socket], events: EventLog) -> list[_Listener]:
@@ -291,12 +296,3 @@ class _Process:
         databases = ", ".join(one.name for one in self._databases.opened)
         where = "".join(f", listening on {one.address}" for one in listeners)
         return f"hourhand {__version__} {' '.join(self._roles)} {process_name()} on {databases}{where}"
-
-    def _farewell(self) -> str:
-        in_hand = sum(node.in_hand for node in self._started.values())
-        patience_s = self._settings.worker.drain_us // SECOND_US
-        return (
-            f"stopping: waiting for {in_hand} runs in hand (at most {patience_s} s)"
-            if in_hand
-            else "stopping"
-        )

@@ -9,6 +9,8 @@ from typing import Any
 import uvloop
 
 from hourhand import ids
+from hourhand.cli.text import plural
+from hourhand.core.instant import SECOND_US
 from hourhand.services.node import Node
 
 # A herd in hand is hundreds of thousands of objects without a cycle; with the default of 700 new objects
@@ -28,6 +30,13 @@ def run_loop(main: Coroutine[Any, Any, int]) -> int:
         return runner.run(main)
     finally:
         _close(runner)
+
+
+def farewell(in_hand: int, drain_us: int) -> str:
+    """What a process says when it was told to end."""
+    if not in_hand:
+        return "stopping"
+    return f"stopping: waiting for {plural(in_hand, 'run')} in hand (at most {drain_us // SECOND_US} s)"
 
 
 def _close(runner: asyncio.Runner) -> None:

@@ -10,10 +10,11 @@ from starlette.applications import Starlette
 from hourhand.errors import CannotStart
 
 _BACKLOG = 2048
+_CHOOSE_API = "choose another port with --port, or 0 for any"
 
 
-def bind(host: str, port: int) -> socket.socket:
-    """A listening socket, or CannotStart in words."""
+def bind(host: str, port: int, choose: str = _CHOOSE_API) -> socket.socket:
+    """A listening socket, or CannotStart in words; `choose` says how to choose another."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listener = socket.socket(family, socket.SOCK_STREAM)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -22,9 +23,7 @@ def bind(host: str, port: int) -> socket.socket:
         listener.listen(_BACKLOG)
     except OSError as error:
         listener.close()
-        raise CannotStart(
-            f"cannot listen on {host}:{port}: {error.strerror}; choose another port with --port, or 0 for any"
-        ) from error
+        raise CannotStart(f"cannot listen on {host}:{port}: {error.strerror}; {choose}") from error
     listener.setblocking(False)
     return listener
 

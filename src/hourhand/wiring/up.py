@@ -13,7 +13,6 @@ from hourhand import __version__
 from hourhand.cli.feed import Feed, NextTry, feed_for
 from hourhand.clock import Clock, SystemClock
 from hourhand.config import Settings, UpOptions, is_postgres
-from hourhand.core.instant import SECOND_US
 from hourhand.core.lifecycle import Event
 from hourhand.core.model import DEFAULT_TENANT
 from hourhand.core.run import ClaimedRun, Settlement
@@ -29,7 +28,7 @@ from hourhand.telemetry import Telemetry, configure_logging
 from hourhand.web.documents import parse_document
 from hourhand.web.routes import PREFIX
 from hourhand.wiring.demo import DEMO
-from hourhand.wiring.life import Ending, quiet_collector, run_loop, stop_nodes
+from hourhand.wiring.life import Ending, farewell, quiet_collector, run_loop, stop_nodes
 from hourhand.wiring.parts import Parts, build_app, build_parts, build_targets, open_store, sqlite_path
 from hourhand.wiring.server import Server, address_of, bind
 
@@ -109,9 +108,7 @@ class _Up:
         await asyncio.wait(
             [serving, asyncio.create_task(self._ending.asked.wait())], return_when=asyncio.FIRST_COMPLETED
         )
-        feed.say(
-            f"stopping: waiting for {parts.worker.in_hand} runs in hand (at most {settings.worker.drain_us // SECOND_US} s)"
-        )
+        feed.say(farewell(parts.worker.in_hand, settings.worker.drain_us))
         events.close()  # streams would go on for ever
         server.stop()
         await serving

@@ -6,7 +6,8 @@ is, which step it is at, and the oldest step whose code may still run on it.
 """
 
 import asyncio
-from collections.abc import AsyncIterator
+import re
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -24,6 +25,7 @@ _CONNECT_S = 10.0
 _STEP_S = 600.0
 _LOCK_TRIES = 20
 _LOCK_PAUSE_S = 0.5
+_WHOLE = re.compile(r"\d{1,9}", re.ASCII)
 _MAKE_META = """
 CREATE TABLE IF NOT EXISTS meta (key text COLLATE "C" PRIMARY KEY, value text NOT NULL);
 INSERT INTO meta (key, value) VALUES ('application', 'hourhand'), ('schema', '0') ON CONFLICT DO NOTHING;
@@ -84,11 +86,11 @@ async def read_status(connection: Any) -> SchemaStatus:
             "the database belongs to something else (it has tables, but none of hourhand's); it was not"
             " touched. Give a database of its own in store.url"
         )
-    version = int(meta.get("schema", "0"))
+    version = _number(meta, "schema", 0)
     return SchemaStatus(
         version=version,
         newest=newest,
-        oldest_code=int(meta.get("oldest_code", "1")),
+        oldest_code=_number(meta, "oldest_code", 1),
         pending=tuple(name for name, _ in steps()[version:]),
     )
 
@@ -110,6 +112,16 @@ def newer_text(found: SchemaStatus) -> str:
         f"the database was made by a newer hourhand (step {found.version}, this one knows {found.newest});"
         " it was not touched. Upgrade hourhand"
     )
+
+
+def _number(meta: Mapping[str, str], key: str, default: int) -> int:
+    text = meta.get(key, str(default))
+    if not _WHOLE.fullmatch(text):
+        raise CannotStart(
+            f"meta.{key} of the database is {text[:40]!r}, expected a whole number; somebody changed it. Nothing"
+            " was touched; restore the value that it had"
+        )
+    return int(text)
 
 
 async def _step(connection: Any, number: int, script: str) -> bool:
