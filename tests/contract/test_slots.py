@@ -190,6 +190,18 @@ async def test_queue_keeps_all_up_to_a_hundred(scene: Scene) -> None:
     assert (view.state, reason(view)) == (State.SKIPPED, "overlap")
 
 
+async def test_a_run_that_lost_its_slot_to_another_of_its_job_has_not_been_claimed(scene: Scene) -> None:
+    await scene.create(spec(every(1), overlap=Overlap.QUEUE))
+    await scene.plan()
+    node = await scene.worker()
+    scene.go_to(at(3))
+    [first] = await scene.take(node, lead_us=0)  # all three were looked at together
+    assert [row.fence for row in (await scene.tables()).blocked] == [0, 0]
+    await scene.finish(first)
+    [second] = await scene.take(node, lead_us=0)
+    assert (first.fence, second.fence) == (1, 1)
+
+
 async def test_skip_keeps_none(scene: Scene) -> None:
     job = await scene.create(spec(every(1), overlap=Overlap.SKIP))
     await scene.plan()

@@ -173,10 +173,9 @@ class _Claiming:
         taken = [row for row in rows if row[11] == _TAKEN]
         exceptions = [_Found(*row[:13]) for row in rows if row[11] != _TAKEN]
         if taken and taken[0][13] < len(taken):
-            lost = await self._put_back([_Found(*row[:13]) for row in taken])
-            exceptions += [
-                _Found(*row[:13])._replace(fate=_LOST) for row in taken if (row[0], row[2]) in lost
-            ]
+            before = [_Found(*row[:13])._replace(fate=_LOST, fence=row[4] - 1) for row in taken]
+            lost = await self._put_back(before)
+            exceptions += [found for found in before if (found.job_id, found.scheduled_at) in lost]
             taken = [row for row in taken if (row[0], row[2]) not in lost]
         self.runs += [_claimed(row) for row in taken]
         seen = Counter(row[12] for row in rows)
@@ -195,7 +194,7 @@ class _Claiming:
                 "scheduled_ats": [found.scheduled_at for found in taken],
                 "due_ats": [found.due_at for found in taken],
                 "lanes": [found.lane for found in taken],
-                "fences": [found.fence - 1 for found in taken],
+                "fences": [found.fence for found in taken],
                 "triggers": [found.trigger for found in taken],
                 "tries": [found.tries for found in taken],
                 "node_id": self._request.node_id,
