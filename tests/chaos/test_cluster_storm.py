@@ -41,7 +41,7 @@ SWEEP_US = 2 * SECOND_US
 CALM_US = 12 * SECOND_US  # a hundred runs that wait for one slot go one by one
 MACHINE_S = 240.0  # how long others may keep the machine from being quick
 LAG_BUDGET_US = WORKER_LEASE_US + SWEEP_US + CALM_US  # L: node timeout, sweep, takeover, queue, backoff
-CALM_WINDOW_US = 10 * SECOND_US  # a loaded machine, where queued runs go one by one
+CALM_WINDOW_US = 3 * SECOND_US
 MAIN_KINDS = (
     "kill worker",
     "stop scheduler",

@@ -14,7 +14,7 @@ from tests.servers.postgres import require_postgres
 SEGMENTS = 64
 JOBS = 20
 TAKEOVER_US = 5 * SECOND_US
-LATE_US = 3 * SECOND_US  # what waits for a takeover waits for the lease at least; a busy machine costs less
+LATE_US = SECOND_US  # what waits for a takeover waits for the lease at least
 HORIZON_US = 60 * SECOND_US
 
 

@@ -17,6 +17,7 @@ from urllib.parse import urlsplit, urlunsplit
 from tests.servers.machine import (
     Unavailable,
     free_port,
+    in_ci,
     install_debian_package,
     make_directory,
     server_account,
@@ -144,11 +145,11 @@ def find_pgbouncer() -> str:
 
 
 def require_pgbouncer() -> None:
-    """Go on only if a pgbouncer can be had; otherwise skip, in CI too: the product needs none, some users have one."""
+    """Go on only if a pgbouncer can be had; otherwise skip, and fail in CI if root could have installed it."""
     try:
         find_pgbouncer()
     except Unavailable as error:
-        skip_or_fail(f"no pgbouncer: {error}", fail=False)
+        skip_or_fail(f"no pgbouncer: {error}", fail=in_ci() and os.geteuid() == 0)
 
 
 def _on_path() -> str | None:
