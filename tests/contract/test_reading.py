@@ -7,7 +7,7 @@ from hourhand.core.instant import HOUR_US, SECOND_US
 from hourhand.core.lifecycle import FINAL, Event, State
 from hourhand.core.model import Job, JobState, Overlap, Trigger
 from hourhand.core.run import RunView
-from hourhand.ports.store import JobQuery, RunQuery
+from hourhand.ports.store import JobEdit, JobQuery, RunQuery
 from tests.contract.builders import draft, every, once, outcome, spec
 from tests.contract.harness import START_AT
 from tests.contract.scene import Scene
@@ -45,8 +45,21 @@ async def test_jobs_come_newest_first_page_by_page(scene: Scene, limit: int) -> 
     assert await listed(scene, "nobody", limit=limit) == []
 
 
+async def test_a_set_is_listed_page_by_page_as_it_is_now(scene: Scene) -> None:
+    drafts = [draft(spec(set_name="a" if n % 2 else "b"), id=n) for n in range(1, 8)]
+    await scene.store.create_jobs([*drafts, draft(spec(), id=8), draft(spec(set_name="a"), id=9, tenant="x")])
+    assert [job.id for job in await listed(scene, limit=2, set_name="a")] == [7, 5, 3, 1]
+    assert await listed(scene, "nobody", set_name="a") == []
+    await scene.store.change_job("default", 3, lambda job, now_at: JobEdit(spec=spec(), paused=False))
+    await scene.store.change_job(
+        "default", 8, lambda job, now_at: JobEdit(spec=spec(set_name="a"), paused=False)
+    )
+    await scene.store.delete_job("default", 5, False)
+    assert [job.id for job in await listed(scene, limit=2, set_name="a")] == [8, 7, 1]
+
+
 async def test_jobs_are_filtered(scene: Scene) -> None:
-    plain = await scene.create(spec(name="report-daily", tags=("billing",)))
+    plain = await scene.create(spec(name="report-daily", tags=("billing",), set_name="files"))
     paused = await scene.create(spec(name="report-weekly", tags=("billing", "slow")), paused=True)
     other = await scene.create(spec(name="repair"))
     done = await scene.create(spec(once(START_AT - 1), name="éclair"))
@@ -72,6 +85,9 @@ async def test_jobs_are_filtered(scene: Scene) -> None:
     assert await ids(state=JobState.COMPLETED) == {done.id, failed.id}
     assert await ids(tag="billing") == {plain.id, paused.id}
     assert await ids(tag="bill") == set()
+    assert await ids(set_name="files") == {plain.id}
+    assert await ids(set_name="files", tag="slow") == set()
+    assert await ids(set_name="file") == set()
     assert await ids(name_prefix="rep") == {plain.id, paused.id, other.id}
     assert await ids(name_prefix="report-") == {plain.id, paused.id}
     assert await ids(name_prefix="é") == {done.id}

@@ -39,6 +39,7 @@ SELECT n, CASE WHEN n % 10 = 0 THEN '{SMALL}' ELSE '{BIG}' END, CASE WHEN n % 2 
     CASE WHEN n % 5 = 0 THEN {NOW_AT} + n * 1000000::bigint END, 0, 0, 128 + n % 64,
     CASE WHEN n = {WIDE_JOB} THEN 100 WHEN n % 50 = 7 THEN NULL ELSE 1 END, 0, 60000000, 60000000, repeat('x', 50)
 FROM generate_series(1, {JOBS}) AS n;
+INSERT INTO job_sets (job_id, tenant, set_name) SELECT id, tenant, 'set-' || id % 40 FROM jobs WHERE id % 3 = 0;
 INSERT INTO members (clock_id, job_id, lane, jitter_us, since, until, policy, grace_us, catch_up)
 SELECT CASE WHEN id % 200 = 0 THEN {HERD_CLOCK} ELSE clock_id END, id, lane, 0, 0, until, 'skip', grace_us, 0 FROM jobs;
 INSERT INTO versions (job_id, version, tenant, version_from, until, paused, deleted, spec)

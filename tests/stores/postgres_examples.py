@@ -206,6 +206,9 @@ JOBS = {
     "jobs_by_name": Example((BIG, "job-7", PAGE)),
     "jobs_page": Example((150_000, BIG, PAGE)),
     "paused_page": Example((150_000, BIG, PAGE)),
+    "set_page": Example((150_000, BIG, "set-3", PAGE)),
+    "add_to_set": Example(([BIG], ["set-3"], [_JOB])),
+    "drop_from_set": Example((BIG, "set-3", 3)),
     "named_page": Example(
         {"tenant": BIG, "low": "job-1", "high": "job-2", "before": 150_000, "limit": PAGE},
         5_001,

@@ -7,6 +7,7 @@ import httpx2
 import msgspec
 import pytest
 
+from hourhand.web import lists
 from hourhand.web.routes import bulk
 from hourhand.web.shapes import BulkAnswer
 from tests.web.test_jobs_routes import DAILY, total
@@ -111,7 +112,7 @@ async def test_too_many_lines_end_the_import(
 async def test_a_list_that_is_too_large_is_not_read(
     client: httpx2.AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(bulk, "LIST_BYTES", 100)
+    monkeypatch.setattr(lists, "LIST_BYTES", 100)
     assert (await client.post("/v1/jobs/bulk", json=[DAILY])).status_code == 413
 
     async def stream() -> AsyncIterator[bytes]:

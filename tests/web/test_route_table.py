@@ -127,6 +127,7 @@ async def test_no_dry_run_changes_anything(
     bodies: dict[str, Any] = {
         "create_job": DAILY,
         "create_jobs": [DAILY],
+        "apply_jobs": [{**DAILY, "key": "a", "name": "new"}, {**DAILY, "key": "b"}],
         "upsert_job": {**DAILY, "name": "new", "key": None},
         "patch_job": {"name": "new"},
         "replace_job": {**DAILY, "name": "new"},

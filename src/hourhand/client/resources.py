@@ -193,6 +193,14 @@ class Jobs(_Endpoints[D]):
         return self._ask("GET", _job_path(job, "/versions"))
 
     @endpoint
+    def apply(
+        self, documents: Iterable[Mapping[str, Any]], *, take_over: bool = False, dry_run: bool = False
+    ) -> Flow[Document]:
+        """Make up to 1,000 jobs what their documents say, by key; says for each what differs."""
+        query = {"take_over": take_over, "dry_run": dry_run}
+        return self._ask("POST", "/jobs/apply", body=[*documents], query=query, repeatable=True)
+
+    @endpoint
     def bulk(self, documents: Iterable[Mapping[str, Any]]) -> Flow[Document]:
         """Create up to 1,000 jobs; says for each what became of it."""
         headers = {"Idempotency-Key": self._session.new_key()}

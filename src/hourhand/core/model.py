@@ -148,6 +148,7 @@ class JobSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     key: str | None = None
     shard_key: str | None = None
     tags: tuple[str, ...] = ()
+    set_name: str | None = None  # the set of files that it was applied from
     starts_at: int | None = None
     ends_at: int | None = None
     max_runs: int | None = None

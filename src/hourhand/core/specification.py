@@ -85,7 +85,7 @@ def _label_faults(spec: JobSpec) -> list[Fault]:
     labels = [("/name", spec.name, MAX_NAME), ("/pool", spec.pool, MAX_NAME)]
     labels += [
         (f"/{field}", text, MAX_KEY)
-        for field, text in (("key", spec.key), ("shard_key", spec.shard_key))
+        for field, text in (("key", spec.key), ("shard_key", spec.shard_key), ("set", spec.set_name))
         if text is not None
     ]
     labels += [(f"/tags/{index}", tag, MAX_NAME) for index, tag in enumerate(spec.tags)]

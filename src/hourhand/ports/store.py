@@ -76,6 +76,7 @@ class JobQuery(msgspec.Struct, frozen=True, kw_only=True):
 
     state: JobState | None = None
     tag: str | None = None
+    set_name: str | None = None
     name_prefix: str | None = None
     failing: bool = False
     before_id: int | None = None

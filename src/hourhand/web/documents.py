@@ -30,7 +30,7 @@ from hourhand.core.url import url_faults
 from hourhand.services.jobs import NewJob
 from hourhand.web.faults import refusal, validated
 from hourhand.web.fields import UNLIMITED, shown
-from hourhand.web.json_text import NULL, payload_of, read_document
+from hourhand.web.json_text import NULL, payload_of, read_document, same_json
 from hourhand.web.schema import (
     READ_ONLY,
     HttpTargetDocument,
@@ -69,7 +69,7 @@ def parse_document(
     """The job that a document asks for; Invalid with every fault of its shape.
 
     With `replaces`, what only creation or a person in charge decides stays as it is unless it is named:
-    shard_key, the phase of the same interval, and whether the job is paused. A `key` that the address
+    shard_key, set, the phase of the same interval, and whether the job is paused. A `key` that the address
     names need not be repeated in the document, but must not be another there.
     """
     value = read_document(data, "a job document") if isinstance(data, bytes) else dict(data)
@@ -87,10 +87,20 @@ def parse_document(
         given["key"] = key
     if replaces is not None:
         given.setdefault("shard_key", replaces.spec.shard_key)
+        given.setdefault("set_name", replaces.spec.set_name)
     raw = NULL if payload is None else payload_of(payload, rules.payload_bytes)
+    if replaces is not None and same_json(raw, replaces.spec.payload):
+        raw = replaces.spec.payload  # spaces and the order of names are no change
     spec = JobSpec(timing=timing, target=target, payload=raw, **given)
     paused, note = _pause(document, replaces)
     return NewJob(spec=spec, paused=paused, note=note)
+
+
+def still_paused(new: NewJob, job: Job) -> NewJob:
+    """What an upsert makes of a job: one that a person paused stays so, whatever the document says."""
+    if job.state is not JobState.PAUSED or new.paused:
+        return new
+    return NewJob(spec=new.spec, paused=True, note=job.note)
 
 
 def job_document(job: Job) -> dict[str, Any]:
@@ -105,6 +115,7 @@ def spec_document(spec: JobSpec) -> dict[str, Any]:
         "key": spec.key,
         "shard_key": spec.shard_key,
         "tags": list(spec.tags),
+        "set": spec.set_name,
         **_timing_document(spec.timing),
         "starts_at": _instant_or_none(spec.starts_at),
         "ends_at": _instant_or_none(spec.ends_at),
@@ -193,6 +204,8 @@ def _given(document: JobDocument, rules: DocumentRules) -> dict[str, Any]:
     """The named fields in the job's own units; what is not named is the job's default."""
     values = document.__dict__
     given = {name: value for name in _AS_WRITTEN if (value := values[name]) is not None}
+    if document.set is not None:
+        given["set_name"] = document.set
     if document.tags is not None:
         given["tags"] = tuple(document.tags)
     if document.timeout is not None:

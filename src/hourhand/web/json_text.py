@@ -18,6 +18,7 @@ MAX_DEPTH = 64
 NULL = msgspec.Raw(b"null")
 _DECODER = msgspec.json.Decoder()
 _ENCODER = msgspec.json.Encoder()
+_SORTED = msgspec.json.Encoder(order="sorted")
 _PLACE = re.compile(r" \(byte (\d+)\)$")
 _NOT_FINITE = re.compile(rb"-?(NaN|Infinity)")
 _ALL_BUT_BRACKETS = re.compile(rb'"(?:[^"\\]|\\.)*"|[^\[\]{}"]+', re.DOTALL)
@@ -79,6 +80,13 @@ def payload_of(value: object, longest_bytes: int) -> msgspec.Raw:
     if not within_depth(raw):
         raise _too_deep("/payload")
     return msgspec.Raw(raw)
+
+
+def same_json(one: msgspec.Raw, other: msgspec.Raw) -> bool:
+    """Whether two payloads mean the same: 1 and 1.0 do not."""
+    if bytes(one) == bytes(other):
+        return True
+    return _SORTED.encode(_DECODER.decode(one)) == _SORTED.encode(_DECODER.decode(other))
 
 
 def within_depth(text: bytes, deepest: int = MAX_DEPTH) -> bool:

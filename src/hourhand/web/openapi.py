@@ -48,13 +48,14 @@ def takes(model: type[BaseModel], *media_types: str, required: bool = True) -> d
     return {"requestBody": {"required": required, "content": content}}
 
 
-def takes_many(model: type[BaseModel], longest: int) -> dict[str, Any]:
-    """The `openapi_extra` of a route that takes documents as a list or line by line."""
+def takes_many(model: type[BaseModel], longest: int, *, lines: bool = True) -> dict[str, Any]:
+    """The `openapi_extra` of a route that takes documents as a list, or also line by line."""
     one = {"$ref": _REFERENCE.format(model=model.__name__)}
-    content = {
-        "application/json": {"schema": {"type": "array", "items": one, "maxItems": longest}},
-        "application/x-ndjson": {"schema": one},
+    content: dict[str, Any] = {
+        "application/json": {"schema": {"type": "array", "items": one, "maxItems": longest}}
     }
+    if lines:
+        content["application/x-ndjson"] = {"schema": one}
     return {"requestBody": {"required": True, "content": content}}
 
 

@@ -153,6 +153,7 @@ class JobDocument(BaseModel):
     key: str | None = _field("A name of your own, unique; for PUT /jobs/by-key/{key}.", "billing/daily")
     shard_key: str | None = _field("Jobs with the same one stay together; fixed at creation.", "billing")
     tags: list[str] | None = _field("Words to find it by.", ["billing"], [])
+    set: str | None = _field("The set of files that it is applied from; stays unless it is named.", "billing")
     cron: str | None = _field("When, as 5 fields, 6 with seconds in front, or @daily.", "0 9 * * *")
     tz: str | None = _field("The zone that a cron expression is read in.", "Europe/Berlin", "UTC")
     dst: DstDocument | None = _field(

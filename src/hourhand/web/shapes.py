@@ -43,6 +43,7 @@ class JobAnswer(BaseModel):
     key: str | None = _is("A name of your own, unique.", "billing/daily")
     shard_key: str | None = _is("Jobs with the same one stay together.", None)
     tags: list[str] = _is("Words to find it by.", ["billing"])
+    set: str | None = _is("The set of files that it is applied from.", "billing")
     cron: str | None = _may_be("A cron expression.", "0 9 * * *")
     tz: str | None = _may_be("The zone that it is read in.", "Europe/Berlin")
     dst: dict[str, str] | None = _may_be("What DST does to it.", {"gap": "after", "fold": "auto"})
@@ -277,6 +278,49 @@ class BulkAnswer(BaseModel):
     created: int = _is("How many jobs were created.", 1)
     failed: int = _is("How many were not.", 0)
     results: list[BulkResult] = _is("Each, in order.", [])
+    dry_run: bool | None = _may_be("True where nothing was written.", True)
+
+
+class FieldChange(BaseModel):
+    """What a field was and becomes."""
+
+    model_config = _CONFIG
+
+    field: str = _is("Its place in the document.", "retry.max")
+    before: Any = _is("What it was; null where it was not there.", 3)
+    after: Any = _is("What it becomes.", 5)
+
+
+class ApplyResult(BaseModel):
+    """What became of one document that was applied."""
+
+    model_config = _CONFIG
+
+    index: int = _is("Its place in the request, from 0.", 0)
+    key: str | None = _is("Its key.", "billing/daily")
+    action: Literal["created", "changed", "unchanged", "failed"] = _is("What was done.", "changed")
+    status: int = _is("What a single request would have got.", 200)
+    job_id: str | None = _may_be("The job; null where it would be created.", _JOB)
+    version: int | None = _may_be("Its version.", 2)
+    paused: bool | None = _may_be("Whether it is paused: applying never resumes it.", False)
+    schedule_in_words: str | None = _may_be("Its schedule in words.", "at 09:00 every day, Europe/Berlin")
+    tz: str | None = _may_be("The zone of its times.", "Europe/Berlin")
+    changes: list[FieldChange] | None = _may_be("Field by field, where it was changed.", [])
+    next_before: list[str] | None = _may_be("Its coming times before.", [_TIME])
+    next_after: list[str] | None = _may_be("And after.", [_TIME])
+    error: Problem | None = _may_be("What is wrong with it.", None)
+
+
+class ApplyAnswer(BaseModel):
+    """What became of many documents that were applied."""
+
+    model_config = _CONFIG
+
+    created: int = _is("How many jobs were created.", 1)
+    changed: int = _is("How many were changed.", 0)
+    unchanged: int = _is("How many were as their document says.", 96)
+    failed: int = _is("How many documents were refused.", 0)
+    results: list[ApplyResult] = _is("Each, in order.", [])
     dry_run: bool | None = _may_be("True where nothing was written.", True)
 
 

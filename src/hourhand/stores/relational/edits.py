@@ -15,7 +15,7 @@ from hourhand.core.run import TRIGGER_CODES
 from hourhand.core.tending import Care, attend_at, care_for
 from hourhand.errors import Conflict
 from hourhand.ports.store import Changed, Decide, Hint, JobEdit
-from hourhand.stores.relational.jobs import enrol, hold, load
+from hourhand.stores.relational.jobs import enrol, hold, join_sets, leave_set, load
 from hourhand.stores.relational.membership import (
     MAX_COMPUTED,
     Enrolment,
@@ -85,6 +85,7 @@ async def delete_job(
     tombstone = (job_id, record.version + 1, tenant, cut, record.until, record.paused, 1, None, record.spec)
     await tx.insert("add_version", [tombstone])
     await tx.run("drop_job", (job_id,))
+    await leave_set(tx, job)
     return Changed(job=job, effective_from=cut)
 
 
@@ -145,6 +146,9 @@ async def _apply(tx: Tx, settings: Settings, record: JobRecord, old: Job, edit: 
         "replace_job",
         job_values(job, version_from=version_from, clock_id=clock_id, attend_at=attend, lane=lane),
     )
+    if job.spec.set_name != old.spec.set_name:
+        await leave_set(tx, old)
+        await join_sets(tx, [job])
     await enrolment.write()
     tx.hints |= {Hint.JOBS, Hint.RUNS}
     return Changed(job=job, effective_from=effective_from)

@@ -30,6 +30,7 @@ async def create_jobs(
     await enrolment.foresee(jobs)
     await tx.insert("add_job", [await _job_row(tx, settings, enrolment, job) for job in jobs])
     await enrolment.write()
+    await join_sets(tx, jobs)
     tx.hints.add(Hint.JOBS)
     return answers
 
@@ -62,6 +63,19 @@ def enrol(enrolment: Enrolment, job: Job, lane: int) -> int | None:
         return None
     rule = job.spec.rule
     return None if rule is None else enrolment.join(job, rule, lane)
+
+
+async def join_sets(tx: Tx, jobs: Sequence[Job]) -> None:
+    """Note jobs under the sets that their specs name; most name none."""
+    rows = [(job.tenant, job.spec.set_name, job.id) for job in jobs if job.spec.set_name is not None]
+    if rows:
+        await tx.insert("add_to_set", rows)
+
+
+async def leave_set(tx: Tx, job: Job) -> None:
+    """Forget a job under the set that its spec names."""
+    if job.spec.set_name is not None:
+        await tx.run("drop_from_set", (job.tenant, job.spec.set_name, job.id))
 
 
 async def hold(tx: Tx, tenant: str, job_id: int) -> JobRecord | None:

@@ -156,6 +156,8 @@ async def _job(tx: Tx, record: JobRecord) -> Job:
 async def _job_rows(tx: Tx, tenant: str, query: JobQuery, before: int, size: int) -> list[Any]:
     if query.failing:
         return await tx.all("failing_page", (before, tenant, size))
+    if query.set_name is not None:
+        return await tx.all("set_page", (before, tenant, query.set_name, size))
     if query.name_prefix:
         low = query.name_prefix
         bounds = {"low": low, "high": low + "\U0010ffff"}
@@ -169,6 +171,7 @@ def _fits(job: Job, query: JobQuery) -> bool:
     return (
         (query.state is None or job.state is query.state)
         and (query.tag is None or query.tag in job.spec.tags)
+        and (query.set_name is None or query.set_name == job.spec.set_name)
         and (not query.name_prefix or job.spec.name.startswith(query.name_prefix))
     )
 

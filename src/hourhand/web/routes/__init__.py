@@ -3,12 +3,22 @@
 from fastapi import APIRouter
 from fastapi.routing import APIRoute
 
-from hourhand.web.routes import actions, bulk, dead_letters, events, jobs, operations, runs, schedules
+from hourhand.web.routes import (
+    actions,
+    applying,
+    bulk,
+    dead_letters,
+    events,
+    jobs,
+    operations,
+    runs,
+    schedules,
+)
 
 # One flat router, for a request is held against each router in turn. Fixed paths come before those with an
 # id in the same place.
 API = APIRouter()
-for _module in (bulk, jobs, actions, runs, dead_letters, schedules, events, operations):
+for _module in (bulk, applying, jobs, actions, runs, dead_letters, schedules, events, operations):
     API.routes.extend(_module.router.routes)
 PROCESS = operations.process_router
 PREFIX = "/api/v1"

@@ -8,11 +8,9 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
-import msgspec
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from hourhand.core.fault import Fault
 from hourhand.core.identity import format_job_id
 from hourhand.core.model import Job
 from hourhand.errors import HourhandError, TooLarge
@@ -20,12 +18,11 @@ from hourhand.services.jobs import MAX_BULK, NewJob
 from hourhand.web.answers import json_answer
 from hourhand.web.context import WebContext, caller_of
 from hourhand.web.documents import parse_document
-from hourhand.web.faults import refusal
-from hourhand.web.guards import DOCUMENT_SLACK_BYTES, LIST_BYTES
-from hourhand.web.json_text import json_kind, read_json
+from hourhand.web.guards import DOCUMENT_SLACK_BYTES
+from hourhand.web.lists import listed_documents
 from hourhand.web.openapi import problems, takes_many
 from hourhand.web.problems import REQUEST_ID, problem_of
-from hourhand.web.requests import NDJSON, DryRun, StrictRoute, check_json, content_type
+from hourhand.web.requests import NDJSON, DryRun, StrictRoute, content_type
 from hourhand.web.schema import JobDocument
 from hourhand.web.shapes import BulkAnswer
 
@@ -34,7 +31,6 @@ router = APIRouter(tags=["jobs"], route_class=StrictRoute)
 MAX_LINES = 100_000
 _BATCH_BYTES = 8 * 1024 * 1024
 _BREATH = 100  # documents read before other work gets its turn
-_LIST_DECODER = msgspec.json.Decoder(list[msgspec.Raw])
 
 
 @router.post(
@@ -55,7 +51,7 @@ async def create_jobs(request: Request, dry_run: DryRun = False) -> Response:
     if content_type(request) in NDJSON:
         await _take_lines(request, import_)
     else:
-        for document in _listed(await _list_body(request)):
+        for document in await listed_documents(request, MAX_BULK, else_=f"as lines of JSON, {NDJSON[0]}"):
             await import_.take(document)
     await import_.store()
     return json_answer(import_.answer())
@@ -135,37 +131,6 @@ class _Import:
 
     def _fail(self, index: int, error: HourhandError) -> None:
         self._results[index] |= {"status": error.status, "error": problem_of(error, self._request_id)}
-
-
-async def _list_body(request: Request) -> bytes:
-    """The body of a list, which has to be held whole and so may be shorter than a stream of lines."""
-    announced = request.headers.get("content-length", "")
-    if announced.isdigit() and int(announced) > LIST_BYTES:
-        raise _list_too_large()
-    parts, size_bytes = [], 0
-    check_json(request)
-    async for chunk in request.stream():
-        parts.append(chunk)
-        size_bytes += len(chunk)
-        if size_bytes > LIST_BYTES:
-            raise _list_too_large()
-    return b"".join(parts)
-
-
-def _list_too_large() -> TooLarge:
-    return TooLarge(f"the list is larger than {LIST_BYTES:,} bytes; send lines of JSON as {NDJSON[0]}")
-
-
-def _listed(body: bytes) -> list[bytes]:
-    try:
-        documents = _LIST_DECODER.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        value = read_json(body) if body.strip() else None  # raises what is wrong with the JSON itself
-        raise refusal([Fault(pointer="", expected="a list of job documents", got=json_kind(value))]) from None
-    if not 1 <= len(documents) <= MAX_BULK:
-        expected = f"1 to {MAX_BULK:,} documents, or lines of JSON as {NDJSON[0]}"
-        raise refusal([Fault(pointer="", expected=expected, got=f"{len(documents):,}")])
-    return [bytes(document) for document in documents]
 
 
 async def _take_lines(request: Request, import_: _Import) -> None:

@@ -13,7 +13,7 @@ from hourhand.services.jobs import NewJob
 from hourhand.web.answers import entity_tag, instant, job_answer, json_answer
 from hourhand.web.context import WebContext, caller_of
 from hourhand.web.cursors import page, read_cursor, write_cursor
-from hourhand.web.documents import parse_document
+from hourhand.web.documents import parse_document, still_paused
 from hourhand.web.openapi import problems, takes
 from hourhand.web.patches import patched, read_patch
 from hourhand.web.requests import (
@@ -65,6 +65,10 @@ async def list_jobs(
     request: Request,
     state: Annotated[JobState | None, Query(description="Only jobs in this state.")] = None,
     tag: Annotated[str | None, Query(max_length=200, description="Only jobs with this tag.")] = None,
+    set_name: Annotated[
+        str | None,
+        Query(alias="set", max_length=200, description="Only jobs applied from this set of files."),
+    ] = None,
     name: Annotated[str | None, Query(max_length=200, description="Only names that begin so.")] = None,
     failing: Annotated[
         bool, Query(description="Only jobs with something in dead letters or retrying.")
@@ -79,6 +83,7 @@ async def list_jobs(
     query = JobQuery(
         state=state,
         tag=tag,
+        set_name=set_name,
         name_prefix=name or None,
         failing=failing,
         before_id=place[0] if place else None,
@@ -120,7 +125,7 @@ async def upsert_job(request: Request, key: KeyText, dry_run: DryRun = False) ->
 
     def change(job: Job | None, now_at: int) -> NewJob:
         new = parse_document(body, now_at, rules=web.settings.documents, replaces=job, key=key)
-        return new if job is None else _still_paused(new, job)
+        return new if job is None else still_paused(new, job)
 
     changed, created = await web.jobs.upsert(tenant, key, change, expected_version(request), dry_run=dry_run)
     status = 201 if created and not dry_run else 200
@@ -198,9 +203,3 @@ def changed_answer(web: WebContext, changed: Changed, dry_run: bool, status: int
 
 def _job(web: WebContext, job: Job) -> Response:
     return json_answer(job_answer(job, web.jobs.next_at(job)), headers=entity_tag(job))
-
-
-def _still_paused(new: NewJob, job: Job) -> NewJob:
-    if job.state is not JobState.PAUSED or new.paused:
-        return new
-    return NewJob(spec=new.spec, paused=True, note=job.note)

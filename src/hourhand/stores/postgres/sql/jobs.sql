@@ -56,6 +56,19 @@ SELECT * FROM job_records WHERE id < $1 AND tenant = $2 ORDER BY tenant DESC, id
 -- paused_page: paused jobs of a tenant, newest first
 SELECT * FROM job_records WHERE id < $1 AND tenant = $2 AND paused = 1 ORDER BY tenant DESC, id DESC LIMIT $3;
 
+-- set_page: jobs of a set, newest first
+SELECT r.* FROM (
+    SELECT job_id FROM job_sets WHERE job_id < $1 AND tenant = $2 AND set_name = $3
+    ORDER BY tenant DESC, set_name DESC, job_id DESC LIMIT $4) AS s
+JOIN job_records AS r ON r.id = s.job_id ORDER BY r.id DESC;
+
+-- add_to_set: jobs that are applied from a set of files
+INSERT INTO job_sets (tenant, set_name, job_id)
+SELECT * FROM unnest($1::text[], $2::text[], $3::bigint[]) ON CONFLICT DO NOTHING;
+
+-- drop_from_set: a job leaves its set
+DELETE FROM job_sets WHERE tenant = $1 AND set_name = $2 AND job_id = $3;
+
 -- named_page: jobs whose name begins so, newest first; where too many do, all jobs, for the caller to choose from
 WITH named AS MATERIALIZED (
     SELECT id FROM jobs WHERE tenant = :tenant AND name >= :low AND name < :high

@@ -49,6 +49,16 @@ SELECT * FROM job_records WHERE id < ? AND tenant = ? ORDER BY id DESC LIMIT ?;
 -- paused_page: paused jobs of a tenant, newest first
 SELECT * FROM job_records WHERE id < ? AND tenant = ? AND paused = 1 ORDER BY id DESC LIMIT ?;
 
+-- set_page: jobs of a set, newest first
+SELECT r.* FROM job_sets AS s JOIN job_records AS r ON r.id = s.job_id AND r.tenant = s.tenant
+WHERE s.job_id < ? AND s.tenant = ? AND s.set_name = ? ORDER BY s.job_id DESC LIMIT ?;
+
+-- add_to_set: jobs that are applied from a set of files
+INSERT INTO job_sets (tenant, set_name, job_id) VALUES (?, ?, ?) ON CONFLICT DO NOTHING;
+
+-- drop_from_set: a job leaves its set
+DELETE FROM job_sets WHERE tenant = ? AND set_name = ? AND job_id = ?;
+
 -- named_page: jobs whose name begins so, newest first
 SELECT * FROM job_records WHERE id IN (SELECT id FROM jobs WHERE tenant = :tenant AND name >= :low AND name < :high AND id < :before)
 ORDER BY id DESC LIMIT :limit;

@@ -1,0 +1,123 @@
+"""Many jobs made what their documents say, by key: what `hourhand apply` asks for."""
+
+import asyncio
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query, Request
+from starlette.responses import Response
+
+from hourhand.core.fault import Fault
+from hourhand.core.identity import format_job_id
+from hourhand.core.instant import format_instant
+from hourhand.core.model import CronTiming, Job, JobState
+from hourhand.errors import HourhandError
+from hourhand.services.applying import Action, Applied, Wanted, apply
+from hourhand.services.jobs import MAX_BULK, NewJob
+from hourhand.web.answers import in_words, json_answer
+from hourhand.web.changes import field_changes
+from hourhand.web.context import WebContext, caller_of
+from hourhand.web.documents import job_document, parse_document, still_paused
+from hourhand.web.faults import refusal
+from hourhand.web.fields import shown
+from hourhand.web.json_text import read_document
+from hourhand.web.lists import listed_documents
+from hourhand.web.openapi import problems, takes_many
+from hourhand.web.problems import REQUEST_ID, problem_of
+from hourhand.web.requests import DryRun, StrictRoute
+from hourhand.web.schema import JobDocument
+from hourhand.web.shapes import ApplyAnswer
+
+router = APIRouter(tags=["jobs"], route_class=StrictRoute)
+
+SHOWN_TIMES = 3
+_BREATH = 100  # documents read before other work gets its turn
+
+
+@router.post(
+    "/jobs/apply",
+    summary="Make many jobs what their documents say, by key",
+    response_model=ApplyAnswer,
+    responses=problems(body=True),
+    openapi_extra=takes_many(JobDocument, MAX_BULK, lines=False),
+)
+async def apply_jobs(
+    request: Request,
+    take_over: Annotated[
+        bool, Query(description="Also those that belong to another set.", examples=[False])
+    ] = False,
+    dry_run: DryRun = False,
+) -> Response:
+    """A JSON list of up to 1,000 documents, each with a key. What is as its document says is left alone.
+
+    Answers 200 with the fate of each and, where it was changed, the difference. Never un-pauses.
+    """
+    web, tenant = caller_of(request)
+    documents = await listed_documents(request, MAX_BULK)
+    results: list[dict[str, Any]] = [{"index": index, "key": None} for index in range(len(documents))]
+    wanted: list[Wanted] = []
+    places: list[int] = []
+    for index, text in enumerate(documents):
+        if index % _BREATH == _BREATH - 1:
+            await asyncio.sleep(0)
+        try:
+            wanted.append(_wanted(web, text))
+        except HourhandError as error:
+            results[index] |= _failure(error, request)
+        else:
+            results[index]["key"] = wanted[-1].key
+            places.append(index)
+    answers = await apply(web.jobs, tenant, wanted, dry_run=dry_run, take_over=take_over)
+    for index, answer in zip(places, answers, strict=True):
+        if isinstance(answer, HourhandError):
+            results[index] |= _failure(answer, request)
+        else:
+            results[index] |= _success(web, answer)
+    counts = {action: sum(one["action"] == action for one in results) for action in (*Action, "failed")}
+    body: dict[str, Any] = {**counts, "results": results}
+    return json_answer({**body, "dry_run": True} if dry_run else body)
+
+
+def _wanted(web: WebContext, text: bytes) -> Wanted:
+    document = read_document(text, "a job document")
+    key = document.get("key")
+    if not isinstance(key, str) or not key:
+        raise refusal([Fault(pointer="/key", expected="a key: jobs are applied by it", got=shown(key))])
+
+    def change(job: Job | None, now_at: int) -> NewJob:
+        new = parse_document(document, now_at, rules=web.settings.documents, replaces=job)
+        return new if job is None else still_paused(new, job)
+
+    return Wanted(key=key, change=change)
+
+
+def _success(web: WebContext, applied: Applied) -> dict[str, Any]:
+    job, before = applied.after, applied.before
+    timing = job.spec.timing
+    answer: dict[str, Any] = {
+        "action": applied.action,
+        "status": 201 if applied.action is Action.CREATED else 200,
+        "job_id": format_job_id(job.id) if job.id else None,
+        "version": job.version,
+        "paused": job.state is JobState.PAUSED,
+    }
+    if applied.action is Action.UNCHANGED:
+        return answer
+    answer |= {
+        "schedule_in_words": in_words(job),
+        "tz": timing.tz if isinstance(timing, CronTiming) else "UTC",
+        "next_after": _times(web, job),
+    }
+    if before is not None:
+        answer["next_before"] = _times(web, before)
+        answer["changes"] = field_changes(job_document(before), job_document(job))
+    return answer
+
+
+def _times(web: WebContext, job: Job) -> list[str]:
+    return [format_instant(at) for at in web.jobs.next_times(job, SHOWN_TIMES)]
+
+
+def _failure(error: HourhandError, request: Request) -> Mapping[str, Any]:
+    problem = problem_of(error, request.scope.get(REQUEST_ID))
+    return {"action": "failed", "status": error.status, "error": problem}
