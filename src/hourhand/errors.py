@@ -5,9 +5,11 @@ HourhandError
 │   └── TooLarge       more bytes than are allowed                               (413)
 ├── NotFound           there is no such job, run or dead letter                  (404, exit 3)
 ├── NotAllowed         the operator's settings forbid it                         (403, exit 4)
+│   └── WrongToken     the token is missing, or of something else                (401)
 ├── Conflict           it exists already, or is not in a state for this          (409, exit 5)
 │   ├── Ambiguous      a name that means several jobs
-│   └── Outdated       the job changed since it was read (If-Match)              (412)
+│   ├── Outdated       the job changed since it was read (If-Match)              (412)
+│   └── TooLate        the attempt's deadline has passed                         (410)
 ├── Overloaded         a limit is reached; try later                             (429)
 ├── Unavailable        the store cannot be reached or cannot write right now     (503, exit 6)
 │   └── StorageFull    no space left
@@ -69,6 +71,13 @@ class NotAllowed(HourhandError):
     exit_code = 4
 
 
+class WrongToken(NotAllowed):
+    """The token is missing, or of something else. Says nothing about what it was sent to."""
+
+    code = "wrong_token"
+    status = 401
+
+
 class Conflict(HourhandError):
     """It clashes with what is there."""
 
@@ -88,6 +97,13 @@ class Outdated(Conflict):
 
     code = "outdated"
     status = 412
+
+
+class TooLate(Conflict):
+    """The attempt's deadline has passed."""
+
+    code = "too_late"
+    status = 410
 
 
 class Overloaded(HourhandError):

@@ -23,6 +23,11 @@ def process_name() -> str:
     return secrets.token_hex(8)
 
 
+def new_key() -> bytes:
+    """A key for what only this cluster may sign."""
+    return secrets.token_bytes(32)
+
+
 class IdSource:
     """Hands out ids in growing order; borrows from coming milliseconds when asked for very many."""
 

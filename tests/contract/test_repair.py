@@ -95,18 +95,26 @@ async def test_the_runs_of_a_lost_node_are_found(scene: Scene, how: str) -> None
 
 
 async def test_runs_long_past_their_deadline_are_found_on_live_nodes_too(scene: Scene) -> None:
-    await due(scene, 2, timeout_us=MINUTE_US)
+    await due(scene, 1, timeout_us=MINUTE_US)
     node = await scene.worker()
-    first, second = await scene.take(node)
-    await scene.finish(second, Event.REPORT_LATER)
+    [run] = await scene.take(node)
     scene.pass_time(70)
     assert await scene.store.stray_runs(10 * SECOND_US, 10) == []
     scene.pass_time(0.000001)
-    strays = await scene.store.stray_runs(10 * SECOND_US, 10)
-    assert {(stray.job_id, stray.worker_lost) for stray in strays} == {
-        (first.job_id, False),
-        (second.job_id, False),
-    }
+    [stray] = await scene.store.stray_runs(10 * SECOND_US, 10)
+    assert (stray.job_id, stray.worker_lost, stray.awaited_since) == (run.job_id, False, None)
+
+
+async def test_an_accepted_run_is_not_waited_for_longer_than_its_deadline(scene: Scene) -> None:
+    await due(scene, 1, timeout_us=MINUTE_US)
+    [run] = await scene.take(await scene.worker())
+    began_at = scene.now
+    await scene.finish(run, Event.REPORT_LATER)
+    scene.pass_time(59.999999)
+    assert await scene.store.stray_runs(10 * SECOND_US, 10) == []
+    scene.pass_time(0.000001)
+    [stray] = await scene.store.stray_runs(10 * SECOND_US, 10)
+    assert (stray.job_id, stray.worker_lost, stray.awaited_since) == (run.job_id, False, began_at)
 
 
 async def test_an_accepted_run_outlives_its_worker(scene: Scene) -> None:

@@ -75,6 +75,8 @@ SELECT CASE WHEN n <= 100 THEN {WIDE_JOB} ELSE n * 3 END, CASE WHEN n <= 100 THE
     CASE WHEN n % 10 < 9 THEN {NOW_AT} + n * 1000 END, {NOW_AT} - n * 1000, 128 + n % 64, 1, 1, 0,
     0, CASE WHEN n % 10 < 8 THEN 1 WHEN n % 10 = 8 THEN 2 WHEN n % 20 = 9 THEN 0 ELSE 3 END, (n % 250 IN (1, 9))::integer
 FROM generate_series(1, {RUNNING}) AS n;
+INSERT INTO progress (job_id, scheduled_at, slot, noted_at, fraction, attempt, message)
+SELECT job_id, scheduled_at, slot, {NOW_AT}, 0.5, fence, 'half' FROM running WHERE slot = 0;
 INSERT INTO blocked (job_id, rank, scheduled_at, lane, due_at, trigger, fence, tries)
 SELECT (n % 2000 + 101) * 3, 0, {NOW_AT} - n, 128, {NOW_AT} - n, 0, 0, 0 FROM generate_series(1, {BLOCKED}) AS n;
 """
@@ -114,8 +116,8 @@ async def fill_hot(url: str) -> None:
 
 async def empty_hot(url: str) -> None:
     """Everything was done, and the server has cleaned up: these tables have not even a page."""
-    await _execute(url, "DELETE FROM planned; DELETE FROM running; DELETE FROM blocked")
-    await _execute(url, "VACUUM (ANALYZE) planned, running, blocked")
+    await _execute(url, "DELETE FROM planned; DELETE FROM running; DELETE FROM blocked; DELETE FROM progress")
+    await _execute(url, "VACUUM (ANALYZE) planned, running, blocked, progress")
 
 
 async def analyse(url: str) -> None:

@@ -4,6 +4,7 @@ A statement that reads by key handles as many rows as it is given keys; a page, 
 handle more says why.
 """
 
+import json
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -246,6 +247,7 @@ JOBS = {
     "cancel_running_of": Example((WIDE_JOB,)),
     "drop_blocked_of": Example((303,)),
     "drop_idle_of": Example((WIDE_JOB,)),
+    "drop_reported_of": Example((WIDE_JOB,)),
     "drop_dead_of": Example((303,)),
     "add_ending": Example(
         ([_JOB], [NOW_AT], [9], [5], [0], [0], [NOW_AT], [None], [NOW_AT], [1], [None], ["{}"])
@@ -310,6 +312,18 @@ REPAIR = {
     "purge_gaps": Example((NOW_AT - 49_950 * SECOND_US,)),
 }
 
+_NOTES = [[job_id, 0, at, 1, 0.5, "half"] for job_id, at in zip(_HELD, _HELD_AT, strict=True)]
+_TOLD = [[job_id, at, 1] for job_id, at in zip(_HELD, _HELD_AT, strict=True)]
+
+REPORTS = {
+    "open_attempt_at": Example((_HELD[0], _HELD_AT[0], 1)),
+    "open_attempt": Example((_HELD[0], _HELD_AT[0], 1)),
+    "extend_attempt": Example((_HELD[0], 0, _HELD_AT[0], 1, NOW_AT + HOUR_US)),
+    "keep_progress": Example({"notes": json.dumps(_NOTES), "now": NOW_AT}),
+    "progress_page": Example((0, 0, 100)),
+    "drop_progress": Example((json.dumps(_TOLD),)),
+}
+
 SETTLING = {
     "finish": Example(_settled(events=[1] * 100, **_OUTCOME)),
     "retry": Example(_settled(due_ats=[NOW_AT] * 100, **_OUTCOME)),
@@ -325,4 +339,13 @@ SETTLING = {
     "add_ready": Example(([900_001], [0], [NOW_AT], [128], [NOW_AT], [0], [1], [0], [0])),
 }
 
-EXAMPLES: dict[str, Example] = {**CLAIMS, **CLOCKS, **JOBS, **LETTERS, **READING, **REPAIR, **SETTLING}
+EXAMPLES: dict[str, Example] = {
+    **CLAIMS,
+    **CLOCKS,
+    **JOBS,
+    **LETTERS,
+    **READING,
+    **REPAIR,
+    **REPORTS,
+    **SETTLING,
+}

@@ -74,6 +74,7 @@ def test_examples_meet_rows(plans: dict[str, Plans]) -> None:
     by_nature = {
         "is_live", "run_exists", "run_is_live", "take_given", "version_tenant", "request_key", "take_idle_row",
         "drop_idle_node", "take_dead", "hold_hand", "now", "drop_dead_of", "misfires_of",
+            "open_attempt_at",
     }  # fmt: skip
     plans_of = {name: plan for name, plan in plans["when full"].items() if not isinstance(plan, Exception)}
     assert not {name for name, plan in plans_of.items() if not any(part.handled for part in plan)} - by_nature

@@ -557,7 +557,6 @@ def test_every_verb_of_the_port_is_there() -> None:
         ("next_clock_at", ([0],)),
         ("plan", ([],)),
         ("claim", (None,)),
-        ("settle", ("w", [])),
         ("held_runs", (1,)),
         ("cancel_asked", (1,)),
         ("stray_runs", (0, 1)),

@@ -15,13 +15,18 @@ from hourhand.targets.threads import ThreadsExhausted
 NOW = 1_794_816_000_000_000  # Mon, 16 Nov 2026 08:00:00 GMT
 
 
-@pytest.mark.parametrize("status", [200, 201, 202, 203, 204, 299])
+@pytest.mark.parametrize("status", [200, 201, 203, 204, 299])
 def test_2xx_succeeds(status: int) -> None:
     result = judge(Answer(status=status), NOW)
     assert result.outcome is Outcome.SUCCEEDED
     assert result.detail is not None
     assert result.detail["response"] == {"status": status}
-    assert ("note" in result.detail) is (status == 202)
+
+
+def test_202_is_accepted_where_the_target_was_told_how_to_report() -> None:
+    assert judge(Answer(status=202), NOW).outcome is Outcome.ACCEPTED
+    untold = judge(Answer(status=202), NOW, may_report=False)
+    assert (untold.outcome, untold.detail) == (Outcome.SUCCEEDED, {"response": {"status": 202}})
 
 
 @pytest.mark.parametrize("status", [408, 409, 423, 425, 429, 500, 502, 503, 504, 599])

@@ -20,7 +20,8 @@ def sent(
     run = claimed(target, payload, fence=fence)
     prepared = prepare(target)
     body = body_of(run, prepared.method)
-    headers = headers_for(run, prepared, body, now_at=NOW, keys=keys, report_base="https://hh.example/api/v1")
+    base, token = "https://hh.example/api/v1", "abc"
+    headers = headers_for(run, prepared, body, now_at=NOW, keys=keys, report_base=base, report_token=token)
     assert len(set(headers)) == len(headers), "a header is sent twice"
     return {name.lower(): value for name, value in headers.items()}
 
@@ -42,6 +43,7 @@ def test_every_header_of_the_surface() -> None:
         "hourhand-attempt": "3",
         "hourhand-deadline": "2026-11-16T08:05:00Z",
         "hourhand-report-url": f"https://hh.example/api/v1/runs/{RUN_ID}/report",
+        "hourhand-report-token": "abc",
     }
 
 

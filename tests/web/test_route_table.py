@@ -18,6 +18,7 @@ from tests.web.test_runs_routes import Scene
 ROUTES = [route for route in API.routes if isinstance(route, APIRoute)]
 CHANGES_NOTHING = {"preview_schedule"}
 CHANGING = [route for route in ROUTES if route.methods != {"GET"} and route.name not in CHANGES_NOTHING]
+TRIED_APART = {"report_run"}  # needs a token; see test_reports_routes
 
 
 def operations(document: dict[str, Any]) -> Iterator[tuple[str, str, dict[str, Any]]]:
@@ -139,9 +140,10 @@ async def test_no_dry_run_changes_anything(
         "requeue_dead_letters": {"ids": [dead_id]},
         "discard_dead_letters": {"filter": {}},
     }
-    assert set(bodies) == {route.name for route in CHANGING}
+    tried = [route for route in CHANGING if route.name not in TRIED_APART]
+    assert set(bodies) == {route.name for route in tried}
     before = await _everything(client, job_id)
-    for route in CHANGING:
+    for route in tried:
         path = (
             route.path.replace("{job_id}", job_id).replace("{run_id}", waiting_id).replace("{key:path}", "a")
         )

@@ -20,6 +20,7 @@ class Outcome(StrEnum):
     """How one attempt ended, as the target tells it."""
 
     SUCCEEDED = "succeeded"
+    ACCEPTED = "accepted"  # the target works on and will report
     FAILED = "failed"
     SKIPPED = "skipped"
     CANCELLED = "cancelled"
@@ -61,6 +62,8 @@ def decide(
     match outcome:
         case Outcome.SUCCEEDED:
             return Verdict(event=Event.SUCCEED, tries=tries)
+        case Outcome.ACCEPTED:
+            return Verdict(event=Event.REPORT_LATER, tries=tries)
         case Outcome.SKIPPED:
             return Verdict(event=Event.SKIP, tries=tries)
         case Outcome.CANCELLED:

@@ -75,6 +75,42 @@ class AttemptRow(msgspec.Struct, frozen=True, kw_only=True):
     detail: dict[str, Any] | None
 
 
+class Progress(msgspec.Struct, frozen=True, kw_only=True):
+    """How far an attempt is, as it was last told."""
+
+    fraction: float | None  # from 0 to 1
+    message: str | None
+    noted_at: int
+
+
+class ProgressNote(msgspec.Struct, frozen=True, kw_only=True):
+    """How far an attempt is, to be kept while it is under way."""
+
+    job_id: int
+    scheduled_at: int
+    slot: int
+    fence: int
+    fraction: float | None = None
+    message: str | None = None
+    deadline_at: int | None = None  # where it is to be moved
+
+
+class OpenAttempt(msgspec.Struct, frozen=True, kw_only=True):
+    """An attempt under way, executing or waiting for its report, with what decides about it."""
+
+    run: ClaimedRun
+    began_at: int  # as the store sees it
+    deleted: bool  # its job is gone, so it is not tried again
+
+
+class AttemptFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """One attempt of a run: under way, ended, or neither where there was none."""
+
+    now_at: int
+    open: OpenAttempt | None = None
+    ended: AttemptRow | None = None
+
+
 class RunView(msgspec.Struct, frozen=True, kw_only=True):
     """A run as people read it, wherever it is in its life."""
 
@@ -91,6 +127,9 @@ class RunView(msgspec.Struct, frozen=True, kw_only=True):
     began_at: int | None = None  # the present attempt's start, as the store sees it, while it runs
     waits_for_slot: bool = False
     cancel_asked: bool = False
+    deadline_at: int | None = None  # of the present attempt, while it runs
+    awaits_report: bool = False  # its target accepted it, and nobody holds it
+    progress: Progress | None = None  # of the present attempt
     attempts: tuple[AttemptRow, ...] = ()  # oldest first
 
     @property

@@ -27,6 +27,7 @@ class EventType(StrEnum):
     RUN_RETRYING = "run.retrying"
     RUN_SKIPPED = "run.skipped"
     RUN_CANCELLED = "run.cancelled"
+    RUN_PROGRESS = "run.progress"
     JOB_CREATED = "job.created"
     JOB_CHANGED = "job.changed"
     JOB_PAUSED = "job.paused"
@@ -45,6 +46,8 @@ class EventData(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, g
     error: str | None = None
     reason: str | None = None
     version: int | None = None
+    progress: float | None = None  # from 0 to 1
+    message: str | None = None  # beside a progress
 
 
 class Event(msgspec.Struct, frozen=True, array_like=True):

@@ -24,7 +24,14 @@ import msgspec
 from hourhand.core.identity import RunKey
 from hourhand.core.model import Job, JobSpec, JobState, Version
 from hourhand.core.plan import ClockPlan, MisfireGroup, MissedTimes
-from hourhand.core.run import ClaimedRun, DeadLetter, RunView, Settlement
+from hourhand.core.run import (
+    AttemptFacts,
+    ClaimedRun,
+    DeadLetter,
+    ProgressNote,
+    RunView,
+    Settlement,
+)
 
 
 class Hint(StrEnum):
@@ -154,6 +161,7 @@ class StrayRun(msgspec.Struct, frozen=True, kw_only=True):
     worker_lost: bool
     cancel_asked: bool
     spec: JobSpec | None  # None when the job was deleted
+    awaited_since: int | None = None  # when an accepted run's attempt began; None where a worker has it
 
 
 class LatePage(msgspec.Struct, frozen=True, kw_only=True):
@@ -347,12 +355,35 @@ class Store(Protocol):
         ...
 
     async def cancel_run(self, tenant: str, key: RunKey) -> RunView | None:
-        """Cancel at once where nobody executes it, else ask its worker; None when there is no such run."""
+        """Cancel at once where nobody executes it, also where its report is awaited, else ask its worker.
+
+        None when there is no such run.
+        """
+        ...
+
+    # --- reports
+    async def report_key(self, job_id: int) -> bytes | None:
+        """The key that tokens of a job's attempts are made with; None where no database could have the job.
+
+        Drawn once, and the same for every process on that database for ever.
+        """
+        ...
+
+    async def find_attempt(self, key: RunKey, attempt: int) -> AttemptFacts:
+        """One attempt of a run, of whatever tenant, also of a deleted job's: whoever has its token may ask."""
+        ...
+
+    async def note_progress(self, notes: Sequence[ProgressNote]) -> list[ProgressNote]:
+        """Keep how far attempts are, the latest of each, and move deadlines that are to be later.
+
+        Answers those that were refused, since their attempt is no longer under way in that slot.
+        """
         ...
 
     # --- repair
     async def stray_runs(self, slack_us: int, limit: int) -> list[StrayRun]:
-        """Runs of nodes without a live lease, and runs past their deadline by more than the slack."""
+        """Runs of nodes without a live lease, runs that a node holds past their deadline by more than the
+        slack, and accepted ones whose deadline has passed without a report."""
         ...
 
     async def judge_late(self, cursors: dict[int, Cursor], limit: int) -> LatePage:
@@ -364,7 +395,7 @@ class Store(Protocol):
         ...
 
     async def purge(self, history_before_at: int, dead_before_at: int, limit: int) -> bool:
-        """Drop old history and dead letters; True while there is more."""
+        """Drop old history, dead letters and progress of attempts that are over; True while there is more."""
         ...
 
     async def tidy(self) -> None:

@@ -16,7 +16,7 @@ from hourhand.clock import Clock
 from hourhand.core.lifecycle import Event as Change
 from hourhand.core.lifecycle import State, after
 from hourhand.core.model import Job
-from hourhand.core.run import ClaimedRun, Settlement
+from hourhand.core.run import ClaimedRun, Progress, Settlement
 from hourhand.ports.events import (
     MAX_BATCH_BYTES,
     MAX_EVENTS,
@@ -76,6 +76,26 @@ class Publisher:
             self._publish_soon()
         except Exception:  # who only tells must not stop the work
             _log.exception("settled runs could not be told")
+
+    def noted(self, run: ClaimedRun, progress: Progress) -> None:
+        """How far an attempt is was kept."""
+        try:
+            if self._full or self._ordinary >= _ORDINARY_EVENTS:
+                self._count(run.tenant, EventType.RUN_PROGRESS, 1)
+            else:
+                self._ordinary += 1
+                data = EventData(
+                    state=State.RUNNING,
+                    name=_cut(run.spec.name),
+                    attempt=run.fence,
+                    progress=progress.fraction,
+                    message=_first_line(progress.message),
+                )
+                at = progress.noted_at
+                self._add(EventType.RUN_PROGRESS, run.tenant, at, run.job_id, run.scheduled_at, data)
+            self._publish_soon()
+        except Exception:
+            _log.exception("progress could not be told")
 
     def jobs_changed(self, kind: EventType, jobs: Sequence[Job]) -> None:
         """These jobs are stored as they are now."""

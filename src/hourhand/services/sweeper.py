@@ -4,10 +4,14 @@ It issues the same transitions as anybody else, each guarded by slot and fence, 
 only slow keeps what it settled first, and what comes second is refused.
 """
 
+from typing import Any
+
 import msgspec
 
-from hourhand.core.instant import SECOND_US
+from hourhand.core.instant import SECOND_US, format_duration
 from hourhand.core.lifecycle import Event, Reason
+from hourhand.core.model import JobSpec
+from hourhand.core.report import UNREPORTED
 from hourhand.core.retry import Outcome, decide
 from hourhand.core.run import Settlement
 from hourhand.ports.store import Cursor, Store, StrayRun
@@ -64,7 +68,10 @@ class Sweeper:
         return next_at if attend_at is None else min(next_at, max(attend_at, now_at + 1))
 
     async def rescue(self, now_at: int) -> bool:
-        """Take runs from lost workers and from attempts long past their deadline; True while there are more."""
+        """Take runs from lost workers, attempts long past their deadline and targets that did not report in time.
+
+        True while there are more.
+        """
         strays = await self._store.stray_runs(SLACK_US, PAGE)
         apart_us = min(_APART_US, _LONGEST_APART_US // max(1, len(strays)))
         alone_at = now_at
@@ -92,6 +99,7 @@ def _settlement(stray: StrayRun, now_at: int) -> Settlement:
         version=stray.version,
         tries=tries,
         due_at=due_at,
+        started_at=stray.awaited_since,
         finished_at=now_at,
         detail=_encode(detail).decode(),
     )
@@ -111,15 +119,16 @@ def _is_last_chance(stray: StrayRun, settlement: Settlement) -> bool:
     )
 
 
-def _fate(stray: StrayRun, now_at: int) -> tuple[Event, int, int, dict[str, str]]:
+def _fate(stray: StrayRun, now_at: int) -> tuple[Event, int, int, dict[str, Any]]:
     if stray.spec is None:
         return Event.CANCEL, stray.tries, 0, {"reason": Reason.DELETED.value}
     if stray.cancel_asked:
         return Event.CANCEL, stray.tries, 0, {"reason": Reason.ASKED.value}
-    if stray.due_at > now_at:  # taken ahead of its time, so it never began: no try, and not before its time
+    if (
+        stray.due_at > now_at and stray.awaited_since is None
+    ):  # taken ahead of its time, so it never began: no try, and not before its time
         return Event.RELEASE, stray.tries, stray.due_at, {}
     outcome = Outcome.LOST if stray.worker_lost else Outcome.TIMED_OUT
-    error = "its worker was lost" if stray.worker_lost else "no outcome long after its deadline"
     verdict = decide(
         outcome,
         stray.spec,
@@ -128,4 +137,12 @@ def _fate(stray: StrayRun, now_at: int) -> tuple[Event, int, int, dict[str, str]
         tries=stray.tries,
         now_at=now_at,
     )
-    return verdict.event, verdict.tries, verdict.due_at, {"error": error}
+    return verdict.event, verdict.tries, verdict.due_at, _told(stray, stray.spec)
+
+
+def _told(stray: StrayRun, spec: JobSpec) -> dict[str, Any]:
+    if stray.worker_lost:
+        return {"error": "its worker was lost"}
+    if stray.awaited_since is None:
+        return {"error": "no outcome long after its deadline"}
+    return {"error": f"no report within its timeout of {format_duration(spec.timeout_us)}", UNREPORTED: True}

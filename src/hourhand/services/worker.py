@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from hourhand.clock import Clock
 from hourhand.core.instant import SECOND_US
 from hourhand.core.lifecycle import Event, Reason
+from hourhand.core.model import HttpTarget
 from hourhand.core.retry import Outcome
 from hourhand.core.run import ClaimedRun, Settlement
 from hourhand.core.wheel import Wheel
@@ -172,7 +173,7 @@ class Worker:
         for attempt, _ in batch:
             self._in_hand.pop(_key(attempt.run), None)
         if refused:
-            _log.warning("outcomes refused: the runs went on elsewhere", count=len(refused))
+            self._tell_refused(refused, batch)
             known = {id(settlement) for settlement in refused}
             batch = [pair for pair in batch if id(pair[1]) not in known]
         self._share.freed()
@@ -374,6 +375,17 @@ class Worker:
         self._most_per_settle = max(1, len(batch) // 2)
         if len(batch) == 1:
             self._outbox.append(self._outbox.pop(0))
+
+    def _tell_refused(
+        self, refused: Sequence[Settlement], batch: Sequence[tuple[Attempt, Settlement]]
+    ) -> None:
+        """A target may report before its answer is committed; anything else went on elsewhere without us."""
+        by_settlement = {id(settlement): attempt.run for attempt, settlement in batch}
+        reportable = sum(isinstance(by_settlement[id(one)].spec.target, HttpTarget) for one in refused)
+        if reportable:
+            _log.info("outcomes refused: already reported, or the runs went on elsewhere", count=reportable)
+        if reportable < len(refused):
+            _log.warning("outcomes refused: the runs went on elsewhere", count=len(refused) - reportable)
 
     def _forget_timer(self, attempt: Attempt, wheel: Wheel[Attempt]) -> None:
         if attempt.timer is not None:

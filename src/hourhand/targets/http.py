@@ -5,6 +5,8 @@ where a connection may go in `guard`. No more of an answer is read than is kept;
 endless has its connection closed. Redirects, proxies, cookies and hidden resends are off.
 """
 
+from collections.abc import Callable
+
 import aiohttp
 import msgspec
 
@@ -24,13 +26,15 @@ _KEEP_ALIVE_S = 4.0  # below the 5 s after which many servers hang up, so that a
 _LOOKUPS = 16
 _PREPARED_MAX = 20_000
 
+TokenFor = Callable[[ClaimedRun], str | None]  # what lets a target report on an attempt
+
 
 class HttpSettings(msgspec.Struct, frozen=True, kw_only=True):
     """What an operator decides about HTTP targets."""
 
     allowed: tuple[Allowed, ...] = ()
     signing_keys: tuple[bytes, ...] = ()  # the newest first
-    report_base: str | None = None  # the API's public address with its prefix; None sends no report URL
+    report_base: str | None = None  # the API's public address with its prefix; None: targets cannot report
     connections: int = 512
     connections_per_origin: int = 128
 
@@ -38,8 +42,9 @@ class HttpSettings(msgspec.Struct, frozen=True, kw_only=True):
 class HttpExecutor:
     """The HTTP target. Made outside of a loop, it opens its sockets at the first call."""
 
-    def __init__(self, clock: Clock, settings: HttpSettings) -> None:
+    def __init__(self, clock: Clock, settings: HttpSettings, token_for: TokenFor = lambda run: None) -> None:
         require_hook()
+        self._token_for = token_for
         self._clock = clock
         self._settings = settings
         self._gate = Gate(total=settings.connections, per_origin=settings.connections_per_origin)
@@ -76,6 +81,7 @@ class HttpExecutor:
     async def _exchange(self, run: ClaimedRun, target: HttpTarget, prepared: Prepared) -> Result:
         settings = self._settings
         body = body_of(run, prepared.method)
+        token = None if settings.report_base is None else self._token_for(run)
         headers = headers_for(
             run,
             prepared,
@@ -83,6 +89,7 @@ class HttpExecutor:
             now_at=self._clock.now(),
             keys=settings.signing_keys,
             report_base=settings.report_base,
+            report_token=token,
         )
         response = await self._session(run.spec.delivery).request(
             prepared.method,
@@ -96,7 +103,7 @@ class HttpExecutor:
             answer = await _read_answer(response)
         finally:
             response.close()  # gives nothing back to the pool unless the answer was read to its end
-        return judge(answer, self._clock.now())
+        return judge(answer, self._clock.now(), may_report=token is not None)
 
     def _prepare(self, target: HttpTarget) -> Prepared | Uncallable:
         key = (target.method, target.url, *target.headers.items())

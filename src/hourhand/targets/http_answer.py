@@ -22,7 +22,6 @@ KEPT_BYTES = 4 * 1024
 
 _CONNECT_MAX_US = 10 * SECOND_US
 _RETRYABLE = frozenset({408, 409, 423, 425, 429})
-_ACCEPTED_NOTE = "the target accepted it and may still be at work; its end is not awaited"
 _LONGEST_WAIT_US = 365 * DAY_US
 
 
@@ -37,12 +36,15 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     whole: bool = True  # False where the body went on, or broke off
 
 
-def judge(answer: Answer, now_at: int) -> Result:
-    """Succeeded by a 2xx status; else failed, with what is known about trying again."""
+def judge(answer: Answer, now_at: int, *, may_report: bool = True) -> Result:
+    """Accepted by 202, succeeded by any other 2xx; else failed, with what is known about trying again.
+
+    A target that was not told how to report has succeeded with 202 too.
+    """
     response = _shown(answer)
     if 200 <= answer.status < 300:
-        if answer.status == 202:
-            return Result(outcome=Outcome.SUCCEEDED, detail={"response": response, "note": _ACCEPTED_NOTE})
+        if answer.status == 202 and may_report:
+            return Result(outcome=Outcome.ACCEPTED)
         return Result(outcome=Outcome.SUCCEEDED, detail={"response": response})
     error = f"the target answered {_status_words(answer.status)}"
     if 300 <= answer.status < 400:

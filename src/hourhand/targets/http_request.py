@@ -38,6 +38,7 @@ _SCHEDULED_AT = istr("Hourhand-Scheduled-At")
 _ATTEMPT = istr("Hourhand-Attempt")
 _DEADLINE = istr("Hourhand-Deadline")
 _REPORT_URL = istr("Hourhand-Report-Url")
+_REPORT_TOKEN = istr("Hourhand-Report-Token")
 _TRACEPARENT = istr("traceparent")
 _CONTENT_TYPE = istr("Content-Type")
 
@@ -93,7 +94,8 @@ def headers_for(
     *,
     now_at: int,
     keys: Sequence[bytes],
-    report_base: str | None,
+    report_base: str | None = None,
+    report_token: str | None = None,
 ) -> Headers:
     """Everything that one attempt says of itself, on top of the job's own headers."""
     headers = prepared.headers.copy()
@@ -108,8 +110,9 @@ def headers_for(
     headers[_SCHEDULED_AT] = _instant_text(run.scheduled_at)
     headers[_ATTEMPT] = str(run.fence)
     headers[_DEADLINE] = _instant_text(run.deadline_at)
-    if report_base is not None:
+    if report_token is not None:
         headers[_REPORT_URL] = f"{report_base}/runs/{run_id}/report"
+        headers[_REPORT_TOKEN] = report_token
     headers.setdefault(_TRACEPARENT, traceparent(run_id, run.fence))
     if body is not None:
         headers.setdefault(_CONTENT_TYPE, "application/json")

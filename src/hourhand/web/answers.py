@@ -11,7 +11,7 @@ from hourhand.core.instant import SECOND_US, format_instant
 from hourhand.core.lifecycle import FINAL
 from hourhand.core.model import Job, Version
 from hourhand.core.plan import MissedTimes
-from hourhand.core.run import AttemptRow, DeadLetter, RunView
+from hourhand.core.run import AttemptRow, DeadLetter, Progress, RunView
 from hourhand.core.schedule import Occurrence
 from hourhand.ports.store import DeadGroup, NodeInfo
 from hourhand.services.runs import Status
@@ -92,11 +92,14 @@ def run_answer(run: RunView) -> dict[str, Any]:
         "error": detail.get("error"),
         "reason": detail.get("reason"),
         "trigger": run.trigger,
-        "worker": run.worker,
+        "worker": run.worker or None,
         "version": run.version,
         "retry_count": run.tries,
         "waits_for_slot": run.waits_for_slot,
         "cancel_asked": run.cancel_asked,
+        "awaits_report": run.awaits_report,
+        "deadline_at": instant(run.deadline_at),
+        "progress": None if run.progress is None else _progress(run.progress),
     }
 
 
@@ -182,12 +185,20 @@ def _attempt(row: AttemptRow) -> dict[str, Any]:
         "started_at": instant(row.started_at),
         "finished_at": format_instant(row.finished_at),
         "duration_ms": _milliseconds(row.started_at, row.finished_at),
-        "worker": row.worker,
+        "worker": row.worker or None,
         "version": row.version,
         "response": detail.get("response"),
         "error": detail.get("error"),
         "reason": detail.get("reason"),
         "detail": more or None,
+    }
+
+
+def _progress(progress: Progress) -> dict[str, Any]:
+    return {
+        "fraction": progress.fraction,
+        "message": progress.message,
+        "at": format_instant(progress.noted_at),
     }
 
 

@@ -8,6 +8,7 @@ from hourhand.clock import Clock
 from hourhand.ports.store import Store
 from hourhand.services.event_log import EventLog
 from hourhand.services.jobs import Jobs
+from hourhand.services.reports import Reports
 from hourhand.services.runs import Runs
 from hourhand.web import problems
 from hourhand.web.context import Parts, WebContext, WebSettings
@@ -21,6 +22,7 @@ def create_app(
     *,
     jobs: Jobs,
     runs: Runs,
+    reports: Reports | None = None,
     store: Store,
     clock: Clock,
     registry: CollectorRegistry,
@@ -47,6 +49,7 @@ def create_app(
     app.state.context = WebContext(
         jobs=jobs,
         runs=runs,
+        reports=reports or Reports(store=store),
         store=store,
         clock=clock,
         registry=registry,

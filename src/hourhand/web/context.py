@@ -12,6 +12,7 @@ from hourhand.errors import NotAllowed
 from hourhand.ports.store import Store
 from hourhand.services.event_log import EventLog
 from hourhand.services.jobs import Jobs
+from hourhand.services.reports import Reports
 from hourhand.services.runs import Runs
 from hourhand.web.documents import DocumentRules
 
@@ -30,6 +31,7 @@ class WebContext(msgspec.Struct, frozen=True, kw_only=True):
 
     jobs: Jobs
     runs: Runs
+    reports: Reports
     store: Store
     clock: Clock
     registry: CollectorRegistry

@@ -14,6 +14,7 @@ from hourhand.core.schedule.errors import nearest
 from hourhand.errors import Invalid
 from hourhand.web.fields import shown
 from hourhand.web.json_text import json_kind
+from hourhand.web.report_document import ReportDocument
 from hourhand.web.schema import (
     DeadFilterDocument,
     DeadSelectionDocument,
@@ -54,7 +55,13 @@ _NESTED: dict[tuple[str, ...], type[BaseModel]] = {
 _MAX_FAULTS = 50
 
 Document = TypeVar(
-    "Document", JobDocument, PauseDocument, DeadSelectionDocument, ScheduleDocument, DeadFilterDocument
+    "Document",
+    JobDocument,
+    PauseDocument,
+    DeadSelectionDocument,
+    ScheduleDocument,
+    DeadFilterDocument,
+    ReportDocument,
 )
 
 

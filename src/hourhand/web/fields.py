@@ -59,7 +59,7 @@ def shown(value: object) -> str:
             return "something else"
 
 
-def _one_of(kind: type[Member]) -> PlainValidator:
+def one_of(kind: type[Member]) -> PlainValidator:
     """Validates a member's name or value, in whatever case it is written."""
     spellings = {(one.name if isinstance(one, IntEnum) else str(one.value)).lower(): one for one in kind}
     allowed = ", ".join(_spelling(one) for one in kind)
@@ -77,7 +77,7 @@ def _spelling(one: StrEnum | IntEnum) -> str:
     return one.name if isinstance(one, IntEnum) else str(one.value)
 
 
-def _words(kind: type[Member]) -> WithJsonSchema:
+def words(kind: type[Member]) -> WithJsonSchema:
     return WithJsonSchema({"type": "string", "enum": [_spelling(one) for one in kind]})
 
 
@@ -134,10 +134,10 @@ Concurrency = Annotated[
     ),
 ]
 Method = Annotated[str, *_checked(_method, {"type": "string", "enum": list(HTTP_METHODS)})]
-PriorityWord = Annotated[Priority, _one_of(Priority), _words(Priority)]
-DurabilityWord = Annotated[Durability, _one_of(Durability), _words(Durability)]
-DeliveryWord = Annotated[Delivery, _one_of(Delivery), _words(Delivery)]
-OverlapWord = Annotated[Overlap, _one_of(Overlap), _words(Overlap)]
-MisfireWord = Annotated[MisfirePolicy, _one_of(MisfirePolicy), _words(MisfirePolicy)]
-GapWord = Annotated[Gap, _one_of(Gap), _words(Gap)]
-FoldWord = Annotated[Fold, _one_of(Fold), _words(Fold)]
+PriorityWord = Annotated[Priority, one_of(Priority), words(Priority)]
+DurabilityWord = Annotated[Durability, one_of(Durability), words(Durability)]
+DeliveryWord = Annotated[Delivery, one_of(Delivery), words(Delivery)]
+OverlapWord = Annotated[Overlap, one_of(Overlap), words(Overlap)]
+MisfireWord = Annotated[MisfirePolicy, one_of(MisfirePolicy), words(MisfirePolicy)]
+GapWord = Annotated[Gap, one_of(Gap), words(Gap)]
+FoldWord = Annotated[Fold, one_of(Fold), words(Fold)]

@@ -17,7 +17,9 @@ from hourhand.web.refusals import WrongHost
 DOCUMENT_SLACK_BYTES = 64 * 1024  # what a document may have beside its payload
 LIST_BYTES = 32 * 1024 * 1024  # of a list of documents, which is held in memory
 BULK_BYTES = 256 * 1024 * 1024  # of a stream of documents
+REPORT_BYTES = 64 * 1024  # of what a target reports
 _BULK_PATHS = ("/jobs/bulk", "/jobs/apply")
+_REPORT_PATH = "/report"
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 
 
@@ -70,7 +72,11 @@ class BodyLimit:
         """ASGI."""
         if scope["type"] != "http" or scope["method"] in ("GET", "HEAD", "OPTIONS"):
             return await self._app(scope, receive, send)
-        limit = BULK_BYTES if scope["path"].endswith(_BULK_PATHS) else self._limit_bytes
+        limit = self._limit_bytes
+        if scope["path"].endswith(_BULK_PATHS):
+            limit = BULK_BYTES
+        elif scope["path"].endswith(_REPORT_PATH):
+            limit = REPORT_BYTES
         announced = next((value for name, value in scope["headers"] if name == b"content-length"), b"0")
         if announced.isdigit() and int(announced) > limit:
             answer = answer_error(_too_large(limit), scope)

@@ -13,15 +13,18 @@ from pydantic.json_schema import models_json_schema
 
 from hourhand import __version__
 from hourhand.web.problems import CONTENT_TYPE, Problem
+from hourhand.web.report_document import ReportDocument
 from hourhand.web.schema import DeadSelectionDocument, JobDocument, PauseDocument, ScheduleDocument
 
 _REFERENCE = "#/components/schemas/{model}"
-_DOCUMENTS = (JobDocument, PauseDocument, DeadSelectionDocument, ScheduleDocument, Problem)
+_DOCUMENTS = (JobDocument, PauseDocument, DeadSelectionDocument, ScheduleDocument, ReportDocument, Problem)
 _MEANINGS = {
     400: "The body is not JSON.",
+    401: "The token is missing or of something else.",
     403: "Host or Origin is not ours, or the operator's settings forbid it.",
     404: "There is no such thing.",
     409: "It clashes with what is there.",
+    410: "The attempt's deadline has passed.",
     412: "The job changed since it was read.",
     413: "The body or the payload is too large.",
     415: "The body is not of a type that this route takes.",

@@ -16,7 +16,7 @@ from starlette.responses import Response
 from starlette.types import Scope
 
 from hourhand.core.fault import Fault
-from hourhand.errors import HourhandError, Invalid, Overloaded, Unavailable
+from hourhand.errors import HourhandError, Invalid, Overloaded, Unavailable, WrongToken
 from hourhand.web.faults import told
 from hourhand.web.fields import shown
 
@@ -26,10 +26,12 @@ REQUEST_ID = "hourhand.request_id"  # where a request's id stands in its ASGI sc
 _LOG = structlog.get_logger("hourhand.web")
 _TITLES = {
     400: "The request cannot be read",
+    401: "The token is missing or wrong",
     403: "Not allowed",
     404: "Not found",
     405: "Not a method of this route",
     409: "It clashes with what is there",
+    410: "Too late",
     412: "The job changed meanwhile",
     413: "Too large",
     415: "Not a content type of this route",
@@ -97,6 +99,8 @@ def answer_error(error: HourhandError, scope: Scope) -> Response:
         headers["Retry-After"] = str(error.retry_after_s)
     elif isinstance(error, Unavailable):
         headers["Retry-After"] = "1"
+    elif isinstance(error, WrongToken):
+        headers["WWW-Authenticate"] = "Bearer"
     return _response(problem_of(error, scope.get(REQUEST_ID)), headers)
 
 

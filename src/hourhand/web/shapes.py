@@ -138,6 +138,16 @@ class AttemptAnswer(BaseModel):
     detail: dict[str, Any] | None = _is("What else was kept.", None)
 
 
+class ProgressAnswer(BaseModel):
+    """How far an attempt is, as it was last told."""
+
+    model_config = _CONFIG
+
+    fraction: float | None = _is("From 0 to 1.", 0.4)
+    message: str | None = _is("In words.", "loading")
+    at: str = _is("When it was told.", _TIME)
+
+
 class RunAnswer(BaseModel):
     """A run, wherever it is in its life."""
 
@@ -161,6 +171,23 @@ class RunAnswer(BaseModel):
     retry_count: int = _is("Failed attempts since it was last requeued.", 0)
     waits_for_slot: bool = _is("Whether it waits for another run of its job to end.", False)
     cancel_asked: bool = _is("Whether somebody wants it cancelled.", False)
+    awaits_report: bool = _is("Whether its target accepted it and is to report.", False)
+    deadline_at: str | None = _is("Until when the present attempt may take; null unless it runs.", None)
+    progress: ProgressAnswer | None = _is("How far the present attempt is, where it was told.", None)
+    dry_run: bool | None = _may_be("True where nothing was written.", True)
+
+
+class ReportAnswer(BaseModel):
+    """What a report did."""
+
+    model_config = _CONFIG
+
+    run_id: str = _is("The run.", _RUN)
+    attempt: int = _is("The attempt that it was about.", 1)
+    status: StateWord = _is("Of the run, as this attempt left it; RUNNING after progress.", "SUCCEEDED")
+    deadline_at: str | None = _is("Until when the next report must come; null once it has ended.", None)
+    due_at: str | None = _is("When it is tried again; null where it is not.", None)
+    repeated: bool = _is("Whether this report was here before, and changed nothing now.", False)
     dry_run: bool | None = _may_be("True where nothing was written.", True)
 
 

@@ -15,6 +15,7 @@ from hourhand import __version__
 from hourhand.cli.feed import Feed, feed_for
 from hourhand.config import Settings
 from hourhand.config.kinds import split_listen
+from hourhand.core.report import ReportTokens
 from hourhand.errors import CannotStart, Unavailable
 from hourhand.functions import Registry, load_modules
 from hourhand.ids import IdSource
@@ -23,6 +24,7 @@ from hourhand.services.event_log import EventLog
 from hourhand.services.local_events import LocalEvents
 from hourhand.services.node import Node
 from hourhand.services.publisher import Publisher
+from hourhand.services.reports import Reports
 from hourhand.services.room import Room
 from hourhand.targets.loop_watch import LoopWatch
 from hourhand.targets.python import PythonExecutor
@@ -133,6 +135,7 @@ class _Process:
         self._local = LocalEvents()
         self._front_bus = FrontBus(self._local)
         self._targets: Mapping[type, Target] = {}
+        self._tokens = ReportTokens()
         self._started: dict[int, Node] = {}
         self._starting: set[int] = set()
 
@@ -157,7 +160,9 @@ class _Process:
         listeners = self._listeners(sockets, events)
         if Role.WORKER in self._roles:
             base = self._settings.server.url or f"http://{self._settings.server.listen}"
-            self._targets = build_targets(self._settings, self._clock, self._functions, base + PREFIX)
+            self._targets = build_targets(
+                self._settings, self._clock, self._functions, base + PREFIX, self._tokens
+            )
         watch = LoopWatch(PythonExecutor.execute.__code__)
         self._nodes = Nodes(
             settings=self._settings,
@@ -212,6 +217,9 @@ class _Process:
         self._front_bus.add(store.channel, bus)
         if self._roles == (Role.API,):
             return
+        key = await store.report_key(0)
+        if key is not None:
+            self._tokens.learn(database.index, key)
         publisher = Publisher(bus=bus, clock=store.clock, publisher=f"{self._ids.node_id():x}")
         node = self._nodes.shared(
             store,
@@ -285,6 +293,12 @@ class _Process:
                 store=store,
                 jobs=jobs,
                 runs=runs,
+                reports=Reports(
+                    store=store,
+                    telemetry=self._telemetry,
+                    settled=publisher.settled,
+                    noted=publisher.noted,
+                ),
                 clock=self._clock,
                 telemetry=self._telemetry,
                 events=events,

@@ -9,6 +9,7 @@ from fastapi import FastAPI
 from hourhand.clock import Clock
 from hourhand.config import Settings, store_url_fault
 from hourhand.core.model import HttpTarget, PythonTarget
+from hourhand.core.report import ReportTokens
 from hourhand.core.signature import parse_secret
 from hourhand.core.specification import SpecLimits
 from hourhand.errors import CannotStart
@@ -19,6 +20,7 @@ from hourhand.ports.target import Target
 from hourhand.services.event_log import EventLog
 from hourhand.services.jobs import Jobs, JobsChanged
 from hourhand.services.node import Node
+from hourhand.services.reports import Reports
 from hourhand.services.room import Room
 from hourhand.services.runs import Runs
 from hourhand.services.worker import Settled, Worker
@@ -75,7 +77,11 @@ def open_store(settings: Settings, clock: Clock) -> Store:
 
 
 def build_targets(
-    settings: Settings, clock: Clock, functions: Mapping[str, RegisteredFunction], report_base: str | None
+    settings: Settings,
+    clock: Clock,
+    functions: Mapping[str, RegisteredFunction],
+    report_base: str,
+    tokens: ReportTokens,
 ) -> dict[type, Target]:
     """What can be executed, by the type of a job's target."""
     http = HttpSettings(
@@ -85,7 +91,7 @@ def build_targets(
     )
     threads = min(_THREADS, settings.worker.concurrency)
     return {
-        HttpTarget: HttpExecutor(clock, http),
+        HttpTarget: HttpExecutor(clock, http, tokens.token_for),
         PythonTarget: PythonExecutor(functions, threads=threads),
     }
 
@@ -140,6 +146,7 @@ def build_app(
     store: Store,
     jobs: Jobs,
     runs: Runs,
+    reports: Reports,
     clock: Clock,
     telemetry: Telemetry,
     events: EventLog,
@@ -154,6 +161,7 @@ def build_app(
     return create_app(
         jobs=jobs,
         runs=runs,
+        reports=reports,
         store=store,
         clock=clock,
         registry=telemetry.registry,

@@ -15,13 +15,16 @@ from hourhand.clock import Clock, SystemClock
 from hourhand.config import Settings, UpOptions, is_postgres
 from hourhand.core.lifecycle import Event
 from hourhand.core.model import DEFAULT_TENANT
+from hourhand.core.report import ReportTokens
 from hourhand.core.run import ClaimedRun, Settlement
 from hourhand.errors import HourhandError
 from hourhand.functions import Registry, load_modules
 from hourhand.ids import IdSource
+from hourhand.ports.store import Store
 from hourhand.services.event_log import EventLog
 from hourhand.services.local_events import LocalEvents
 from hourhand.services.publisher import Publisher
+from hourhand.services.reports import Reports
 from hourhand.targets.loop_watch import LoopWatch
 from hourhand.targets.python import PythonExecutor
 from hourhand.telemetry import Telemetry, configure_logging
@@ -81,7 +84,7 @@ class _Up:
             clock=clock,
             ids=ids,
             telemetry=Telemetry(),
-            targets=build_targets(settings, clock, self._functions, base),
+            targets=build_targets(settings, clock, self._functions, base, await _tokens(store)),
             settled=settled,
             jobs_changed=publisher.jobs_changed,
         )
@@ -91,6 +94,9 @@ class _Up:
                 store=store,
                 jobs=parts.jobs,
                 runs=parts.runs,
+                reports=Reports(
+                    store=store, telemetry=parts.telemetry, settled=settled, noted=publisher.noted
+                ),
                 clock=clock,
                 telemetry=parts.telemetry,
                 events=events,
@@ -119,6 +125,15 @@ class _Up:
         feed.say("stopped")
         writer.close()
         return 0
+
+
+async def _tokens(store: Store) -> ReportTokens:
+    """What lets targets report; a file is the first of one database."""
+    tokens = ReportTokens()
+    key = await store.report_key(0)
+    if key is not None:
+        tokens.learn(0, key)
+    return tokens
 
 
 async def _create_demo(parts: Parts) -> list[str]:

@@ -11,7 +11,7 @@ from typing import Any
 from hourhand.core.lifecycle import Event
 from hourhand.core.run import Settlement
 from hourhand.ports.store import Hint
-from hourhand.stores.relational.outcomes import cancel_idle, one_of_each, write_dead
+from hourhand.stores.relational.outcomes import LETTING_GO, cancel_idle, one_of_each, write_dead
 from hourhand.stores.relational.rows import EVENT_CODES
 from hourhand.stores.relational.slots import hand_on
 from hourhand.stores.relational.tx import ChangedMeanwhile, Tx
@@ -41,6 +41,7 @@ async def settle(tx: Tx, worker: str, settlements: Sequence[Settlement]) -> list
         applied |= await _apply(tx, "report", _runs(settlements, by_event[Event.REPORT_LATER]))
     if Event.RETRY in by_event or Event.RELEASE in by_event:
         tx.hints.add(Hint.RUNS)
+    if not LETTING_GO.isdisjoint(by_event):
         await tx.look_at_clock()
         await cancel_idle(tx)
     if final:

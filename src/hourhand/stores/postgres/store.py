@@ -15,7 +15,7 @@ from hourhand.core.plan import ClockPlan
 from hourhand.core.run import Settlement
 from hourhand.core.schedule import tzdata_version
 from hourhand.errors import CannotStart, Unavailable
-from hourhand.ids import process_name
+from hourhand.ids import new_key, process_name
 from hourhand.ports import store as port
 from hourhand.stores.postgres import claims, partitions, planning, schema, settling, upkeep
 from hourhand.stores.postgres.channel import HINTS, Channel
@@ -219,6 +219,7 @@ class PostgresStore(RelationalStore):
                 f"the database was made with {meta['segments']} segments, the settings say"
                 f" {self._settings.segments}; keep them alike"
             )
+        self._report_key = bytes.fromhex(meta["report_key"])
         await self._look_at_zones(meta["tzdata"])
         segments = self._settings.segments
 
@@ -237,7 +238,11 @@ class PostgresStore(RelationalStore):
 
     async def _introduce(self, connection: Any) -> dict[str, str]:
         """Say what the first process says of itself; answers what all go by."""
-        own = [("segments", str(self._settings.segments)), ("tzdata", tzdata_version())]
+        own = [
+            ("segments", str(self._settings.segments)),
+            ("tzdata", tzdata_version()),
+            ("report_key", new_key().hex()),
+        ]
         await connection.executemany(_ADD_META, own)
         return await _read_meta(connection)
 

@@ -58,7 +58,7 @@ async def change_job(tx: Tx, settings: Settings, tenant: str, job_id: int, decid
 async def delete_job(
     tx: Tx, settings: Settings, tenant: str, job_id: int, cancel_running: bool
 ) -> Changed | None:
-    """Remove a job with everything that nobody executes; its versions stay."""
+    """Remove a job with everything that is not under way; its versions stay."""
     record = await _hold(tx, settings, tenant, job_id, None)
     if record is None:
         return None
@@ -72,6 +72,8 @@ async def delete_job(
     )  # a claim that found it full has blocked its run by then
     ended = [UnstartedRow(*row) for row in await tx.all("drop_blocked_of", (job_id,))]
     ended += [UnstartedRow(*row) for row in await tx.all("drop_idle_of", (job_id,))]
+    if cancel_running:  # of what waits for its report nobody needs to be asked
+        ended += [UnstartedRow(*row) for row in await tx.all("drop_reported_of", (job_id,))]
     reason = {"reason": Reason.DELETED.value}
     await tx.insert(
         "add_ending",

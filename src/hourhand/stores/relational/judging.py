@@ -154,10 +154,14 @@ async def _lateness(tx: Tx, record: JobRecord, row: UnstartedRow) -> Lateness:
 
 
 async def _cancel_running(tx: Tx, run: FullRun) -> None:
-    """Ask for what a worker executes; what nobody does, such as a run between two attempts, ends at once."""
+    """Ask for what a worker executes; what nobody does, between two attempts or until its report, ends at once."""
     await tx.run("ask_cancel", (run.job_id,))
     tx.hints.add(Hint.CANCEL)
-    idle = [UnstartedRow(*row) for row in await tx.all("drop_idle_of", (run.job_id,))]
+    idle = [
+        UnstartedRow(*row)
+        for name in ("drop_idle_of", "drop_reported_of")
+        for row in await tx.all(name, (run.job_id,))
+    ]
     detail = {"reason": Reason.OVERLAP.value, "policy": decode_spec(run.spec).overlap.value}
     await end_unstarted(tx, run.job_id, idle, State.CANCELLED, detail)
     await hand_on(tx, [run.job_id])

@@ -14,6 +14,8 @@ from hourhand.stores.relational.tx import Tx
 _DIGITS = re.compile(r"[0-9a-f]{8,}|\d{4,}")
 _MAX_ERROR = 2_000
 
+LETTING_GO = frozenset({Event.RETRY, Event.RELEASE, Event.REPORT_LATER})  # runs that go on in nobody's hand
+
 
 def fingerprint(error: str) -> str:
     """Alike errors have the same: long numbers and hexadecimal words do not count."""
@@ -55,7 +57,7 @@ async def write_dead(tx: Tx, exhausted: Sequence[Sequence[Any]]) -> None:
 
 
 async def cancel_idle(tx: Tx) -> None:
-    """A cancelled run whose attempt ended otherwise is not tried again."""
+    """A cancelled run whose attempt ended otherwise is not tried again, and its report not waited for."""
     for job_id, scheduled_at in await tx.all("idle_cancelled"):
         rows = [UnstartedRow(*row) for row in await tx.all("take_idle_row", (job_id, scheduled_at))]
         await end_unstarted(tx, job_id, rows, State.CANCELLED, {"reason": Reason.ASKED.value})

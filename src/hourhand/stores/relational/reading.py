@@ -10,7 +10,7 @@ from hourhand.core.instant import SECOND_US
 from hourhand.core.lifecycle import Phase, State, shown_state
 from hourhand.core.model import FOREVER, Job, JobState, MisfirePolicy, Version
 from hourhand.core.plan import Gap, MissedTimes, missed_times
-from hourhand.core.run import TRIGGERS, AttemptRow, RunView
+from hourhand.core.run import TRIGGERS, AttemptRow, Progress, RunView
 from hourhand.ports.store import Backlog, JobPage, JobQuery, RunPage, RunQuery
 from hourhand.stores.relational.jobs import load
 from hourhand.stores.relational.rows import (
@@ -182,10 +182,12 @@ async def _live_runs(tx: Tx, tenant: str, job_id: int, nominals: Sequence[int]) 
     views = [_unstarted(tenant, job_id, row, waits=False) for row in rows]
     blocked = [UnstartedRow(*row) for row in await tx.all("blocked_of", (job_id,))]
     views += [_unstarted(tenant, job_id, row, waits=True) for row in blocked]
-    for at, due_at, trigger, fence, tries, phase, worker, version, cancel, claimed_at in await tx.all(
+    for at, due_at, trigger, fence, tries, phase, worker, version, cancel, claimed_at, *rest in await tx.all(
         "running_of", (job_id,)
     ):
         state = shown_state(Phase(phase), due_at, tx.now_at, tries)
+        deadline_at, fraction, message, noted_at = rest
+        told = None if noted_at is None else Progress(fraction=fraction, message=message, noted_at=noted_at)
         views.append(
             RunView(
                 job_id=job_id,
@@ -200,6 +202,9 @@ async def _live_runs(tx: Tx, tenant: str, job_id: int, nominals: Sequence[int]) 
                 worker=worker,
                 began_at=max(due_at, claimed_at) if state is State.RUNNING else None,
                 cancel_asked=bool(cancel),
+                deadline_at=deadline_at if state is State.RUNNING else None,
+                awaits_report=Phase(phase) is Phase.REPORTED,
+                progress=told if state is State.RUNNING else None,
             )
         )
     return views

@@ -1,5 +1,8 @@
 """Operations of the sweeper: strays, late runs, forgotten slots, old rows."""
 
+from collections.abc import Sequence
+from typing import Any
+
 from hourhand.core.identity import LANES_PER_POOL
 from hourhand.core.instant import DAY_US
 from hourhand.core.plan import Lateness
@@ -82,7 +85,7 @@ async def _judge_lane(tx: Tx, lane: int, cursor: Cursor, limit: int) -> tuple[in
     return judged, Cursor(last[3], last[1], last[0])
 
 
-def _stray(row: tuple[int, int, int, int, int, int, int | None, str, int, int, str | None]) -> StrayRun:
+def _stray(row: Sequence[Any]) -> StrayRun:
     spec = row[10]
     return StrayRun(
         job_id=row[0],
@@ -96,4 +99,5 @@ def _stray(row: tuple[int, int, int, int, int, int, int | None, str, int, int, s
         worker_lost=bool(row[8]),
         cancel_asked=bool(row[9]),
         spec=None if spec is None else decode_spec(spec),
+        awaited_since=row[11],
     )

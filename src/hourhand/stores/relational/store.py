@@ -9,9 +9,9 @@ from typing import Protocol
 from hourhand.core.identity import RunKey
 from hourhand.core.model import Job, JobSpec, Version
 from hourhand.core.plan import MissedTimes
-from hourhand.core.run import RunView
+from hourhand.core.run import AttemptFacts, ProgressNote, RunView
 from hourhand.ports import store as port
-from hourhand.stores.relational import clocks, edits, jobs, letters, nodes, reading, repair
+from hourhand.stores.relational import clocks, edits, jobs, letters, nodes, reading, repair, reports
 from hourhand.stores.relational.membership import Settings
 from hourhand.stores.relational.tx import Operation, T, Tx
 
@@ -53,6 +53,8 @@ class RelationalStore:
         self._settings = settings
         self._hints = hints
         self._finished = finished
+        self._report_key: bytes | None = None  # each store's own to find
+        self._progress_after = reports.START  # how far old progress was looked through
 
     # --- itself
     def subscribe(self, wake: Callable[[port.Hint], None]) -> None:
@@ -128,6 +130,16 @@ class RelationalStore:
     async def cancel_run(self, tenant: str, key: RunKey) -> RunView | None:
         return await self._engine.write(lambda tx: letters.cancel_run(tx, tenant, key))
 
+    # --- reports
+    async def report_key(self, job_id: int) -> bytes | None:
+        return self._report_key
+
+    async def find_attempt(self, key: RunKey, attempt: int) -> AttemptFacts:
+        return await self._engine.read(lambda tx: reports.find_attempt(tx, key, attempt))
+
+    async def note_progress(self, notes: Sequence[ProgressNote]) -> list[ProgressNote]:
+        return await self._engine.write(lambda tx: reports.note_progress(tx, notes))
+
     # --- repair
     async def stray_runs(self, slack_us: int, limit: int) -> list[port.StrayRun]:
         return await self._engine.write(lambda tx: repair.stray_runs(tx, slack_us, limit))
@@ -139,7 +151,12 @@ class RelationalStore:
         return await self._engine.write(lambda tx: repair.hand_on_slots(tx, limit))
 
     async def purge(self, history_before_at: int, dead_before_at: int, limit: int) -> bool:
-        return await self._engine.write(lambda tx: repair.purge(tx, history_before_at, dead_before_at, limit))
+        more = await self._engine.write(lambda tx: repair.purge(tx, history_before_at, dead_before_at, limit))
+        after = self._progress_after
+        self._progress_after, full = await self._engine.write(
+            lambda tx: reports.drop_progress(tx, after, limit)
+        )
+        return more or full
 
     async def tidy(self) -> None:
         """Nothing to do, unless a store says otherwise."""

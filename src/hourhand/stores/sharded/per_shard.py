@@ -1,4 +1,4 @@
-"""The verbs that only make sense within one database: planning, claiming, settling, repair, leases.
+"""The verbs that only make sense within one database: planning, claiming, repair, leases.
 
 Processes that plan or work run one node per shard on the shard's own store; asking for such a verb over all of
 them is a mistake in wiring, and is said so.
@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from typing import Never
 
 from hourhand.core.plan import ClockPlan
-from hourhand.core.run import Settlement
 from hourhand.ports import store as port
 
 
@@ -33,9 +32,6 @@ class PerShardVerbs:
 
     async def claim(self, request: port.ClaimRequest) -> port.Claim:
         _refuse("claim")
-
-    async def settle(self, worker: str, settlements: Sequence[Settlement]) -> list[Settlement]:
-        _refuse("settle")
 
     async def held_runs(self, node_id: int) -> list[port.HeldRun]:
         _refuse("held_runs")

@@ -7,6 +7,7 @@ item. What every verb means is `ports.store`'s; how pages become one is `merging
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from functools import partial
 from itertools import count
 from typing import TypeVar
 
@@ -16,7 +17,7 @@ from hourhand.core.buckets import BUCKETS, BucketMap, bucket_of, key_placement, 
 from hourhand.core.identity import RunKey, shard_of
 from hourhand.core.model import Job, JobSpec, Version
 from hourhand.core.plan import MissedTimes
-from hourhand.core.run import RunView
+from hourhand.core.run import AttemptFacts, ProgressNote, RunView, Settlement
 from hourhand.errors import CannotStart, Invalid, Unavailable
 from hourhand.ports import store as port
 from hourhand.stores.sharded.merging import (
@@ -30,6 +31,7 @@ from hourhand.stores.sharded.merging import (
 from hourhand.stores.sharded.per_shard import PerShardVerbs
 
 T = TypeVar("T")
+R = TypeVar("R", ProgressNote, Settlement)
 
 _GROUPS = 1_000  # groups asked of each shard, so that what is large only in sum is seen
 _STRIDE = 389  # shares no factor with the number of buckets, so that strides meet every one
@@ -193,6 +195,21 @@ class ShardedStore(PerShardVerbs):
             missing=tuple(index for index in places if index not in pages),
         )
 
+    async def settle(self, worker: str, settlements: Sequence[Settlement]) -> list[Settlement]:
+        """Of one run as a rule, whose report came to the API; each shard commits its own."""
+        return await self._each_refusal(settlements, lambda part, shard: shard.settle(worker, part))
+
+    # --- reports
+    async def report_key(self, job_id: int) -> bytes | None:
+        return await self._ask_home(job_id, lambda shard: shard.report_key(job_id))
+
+    async def find_attempt(self, key: RunKey, attempt: int) -> AttemptFacts:
+        found = await self._ask_home(key.job_id, lambda shard: shard.find_attempt(key, attempt))
+        return found or AttemptFacts(now_at=0)
+
+    async def note_progress(self, notes: Sequence[ProgressNote]) -> list[ProgressNote]:
+        return await self._each_refusal(notes, lambda part, shard: shard.note_progress(part))
+
     # --- dead letters
     async def dead_letters(self, tenant: str, query: port.DeadQuery) -> port.DeadPage:
         if query.job_id is not None:
@@ -255,6 +272,16 @@ class ShardedStore(PerShardVerbs):
             raise Unavailable(f"{away} cannot be reached; what lies elsewhere is done")
         done = {key for part in answers.values() for key in part}
         return [key for key in keys if key in done]
+
+    async def _each_refusal(
+        self, items: Sequence[R], verb: Callable[[Sequence[R], port.Store], Awaitable[list[R]]]
+    ) -> list[R]:
+        """What the shards refuse of items that are each about one run, and what no shard could have."""
+        refused: list[R] = []
+        parts = _by_shard(items, lambda item: item.job_id)
+        for index, part in parts.items():
+            refused += part if index >= len(self._shards) else await self._ask(index, partial(verb, part))
+        return refused
 
     # --- placing
     def _any_shard(self) -> int:

@@ -10,6 +10,7 @@ from typing import IO
 
 from hourhand.core.schedule import tzdata_version
 from hourhand.errors import CannotStart
+from hourhand.ids import new_key
 from hourhand.stores.sqlite.engine import WRITER_CACHE_KIB, connect
 from hourhand.stores.sqlite.statements import migrations, statements
 
@@ -77,6 +78,11 @@ def open_writer(path: Path | None, segments: int) -> sqlite3.Connection:
     return connection
 
 
+def report_key(connection: sqlite3.Connection) -> bytes:
+    """The key that tokens for reports are made with."""
+    return bytes.fromhex(connection.execute("SELECT value FROM meta WHERE key = 'report_key'").fetchone()[0])
+
+
 def _look(path: Path) -> None:
     """Check a file without any trace of it: no lock, no journal, no side files.
 
@@ -132,6 +138,9 @@ def _check_meta(connection: sqlite3.Connection, path: str, segments: int) -> Non
         raise CannotStart(
             f"{path} was made with {found} segments, the settings say {segments}; keep them alike"
         )
+    connection.execute(
+        "INSERT INTO meta (key, value) VALUES ('report_key', ?) ON CONFLICT DO NOTHING", (new_key().hex(),)
+    )
     connection.execute(
         "INSERT INTO meta (key, value) VALUES ('tzdata', ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value",
         (tzdata_version(),),

@@ -10,7 +10,7 @@ from typing import Any
 from hourhand.core.lifecycle import Event
 from hourhand.core.run import Settlement
 from hourhand.ports.store import Hint
-from hourhand.stores.relational.outcomes import cancel_idle, one_of_each, write_dead
+from hourhand.stores.relational.outcomes import LETTING_GO, cancel_idle, one_of_each, write_dead
 from hourhand.stores.relational.rows import EVENT_CODES
 from hourhand.stores.relational.slots import hand_on
 from hourhand.stores.relational.tx import Tx
@@ -35,7 +35,7 @@ async def settle(tx: Tx, worker: str, settlements: Sequence[Settlement]) -> list
     if Event.REPORT_LATER in events:
         await tx.run("write_reports")
     await tx.run("free_slots")
-    if Event.RETRY in events or Event.RELEASE in events:
+    if not events.isdisjoint(LETTING_GO):
         await cancel_idle(tx)
     if await tx.one("any_blocked") is not None:
         await hand_on(tx, [row[0] for row in await tx.all("freed_jobs")])

@@ -27,10 +27,12 @@ class SqliteStore(RelationalStore):
         clock: TimeSource,
         settings: Settings,
         hints: Hints,
+        report_key: bytes,
         lock: IO[str] | None = None,
     ) -> None:
         super().__init__(engine, settings, hints, finished_runs)
         self._clock = clock
+        self._report_key = report_key
         self._lock = lock
 
     @classmethod
@@ -49,13 +51,13 @@ class SqliteStore(RelationalStore):
         holder = file.lock(path)
         try:
             writer = file.open_writer(path, segments)
+            report_key = file.report_key(writer)
         except BaseException:
             holder.close()
             raise
         engine = ThreadedEngine(path, writer, clock, hints.publish)
-        return cls(
-            engine, clock, Settings(segments=segments, lead_us=lead_us, keep_us=keep_us), hints, holder
-        )
+        settings = Settings(segments=segments, lead_us=lead_us, keep_us=keep_us)
+        return cls(engine, clock, settings, hints, report_key, holder)
 
     @classmethod
     def in_memory(
@@ -68,8 +70,10 @@ class SqliteStore(RelationalStore):
     ) -> "SqliteStore":
         """A store without threads or files, for simulations on a virtual clock."""
         hints = Hints()
-        engine = InlineEngine(file.open_writer(None, segments), clock, hints.publish)
-        return cls(engine, clock, Settings(segments=segments, lead_us=lead_us, keep_us=keep_us), hints)
+        writer = file.open_writer(None, segments)
+        engine = InlineEngine(writer, clock, hints.publish)
+        settings = Settings(segments=segments, lead_us=lead_us, keep_us=keep_us)
+        return cls(engine, clock, settings, hints, file.report_key(writer))
 
     async def now(self) -> int:
         return self._clock.now()

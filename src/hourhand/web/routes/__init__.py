@@ -11,6 +11,7 @@ from hourhand.web.routes import (
     events,
     jobs,
     operations,
+    reports,
     runs,
     schedules,
 )
@@ -18,7 +19,7 @@ from hourhand.web.routes import (
 # One flat router, for a request is held against each router in turn. Fixed paths come before those with an
 # id in the same place.
 API = APIRouter()
-for _module in (bulk, applying, jobs, actions, runs, dead_letters, schedules, events, operations):
+for _module in (bulk, applying, jobs, actions, runs, reports, dead_letters, schedules, events, operations):
     API.routes.extend(_module.router.routes)
 PROCESS = operations.process_router
 PREFIX = "/api/v1"

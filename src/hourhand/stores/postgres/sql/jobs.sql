@@ -226,8 +226,12 @@ UPDATE running SET cancel = 1 WHERE job_id = $1 AND phase BETWEEN 1 AND 1;
 -- drop_blocked_of: a job's waiting runs; says which were there
 DELETE FROM blocked WHERE job_id = $1 RETURNING scheduled_at, lane, due_at, trigger, fence, tries;
 
--- drop_idle_of: a job's runs that nobody executes; says which were there
-DELETE FROM running WHERE job_id = $1 AND phase IN (0, 2, 3)
+-- drop_idle_of: a job's runs that are not under way; says which were there
+DELETE FROM running WHERE job_id = $1 AND phase NOT BETWEEN 1 AND 2
+RETURNING scheduled_at, lane, due_at, trigger, fence, tries;
+
+-- drop_reported_of: a job's runs that wait for their reports; says which were there
+DELETE FROM running WHERE job_id = $1 AND phase BETWEEN 2 AND 2
 RETURNING scheduled_at, lane, due_at, trigger, fence, tries;
 
 -- drop_dead_of: a deleted job's dead letters

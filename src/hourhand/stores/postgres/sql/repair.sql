@@ -58,15 +58,16 @@ SELECT job_id, slot, scheduled_at, fence, cancel FROM running WHERE node_id = $1
 
 -- strays: runs of lost nodes, of each node in the order of its index
 SELECT r.job_id, r.slot, r.scheduled_at, r.due_at, r.fence, r.tries, r.version, n.name, 1, r.cancel,
-    (SELECT spec FROM jobs WHERE id = r.job_id)
+    (SELECT spec FROM jobs WHERE id = r.job_id), NULL::bigint
 FROM nodes AS n CROSS JOIN LATERAL (
     SELECT * FROM running AS held WHERE held.node_id = n.id AND held.phase IN (1, 2)
     ORDER BY held.node_id, held.deadline_at LIMIT $2) AS r
 WHERE n.lease_until <= $1 LIMIT $2;
 
--- overdue: runs that are long past their deadline: of live nodes, and accepted ones whose report did not come
+-- overdue: runs of live nodes that are long past their deadline, and accepted ones whose report did not come in time:
+-- for those nobody is waited for any longer
 SELECT r.job_id, r.slot, r.scheduled_at, r.due_at, r.fence, r.tries, r.version, r.name, 0, r.cancel,
-    (SELECT spec FROM jobs WHERE id = r.job_id)
+    (SELECT spec FROM jobs WHERE id = r.job_id), CASE WHEN r.node_id IS NULL THEN greatest(r.due_at, r.claimed_at) END
 FROM (
     (SELECT late.*, n.name FROM nodes AS n CROSS JOIN LATERAL (
         SELECT * FROM running AS held
@@ -75,7 +76,7 @@ FROM (
     WHERE n.lease_until > :now::bigint LIMIT :limit::bigint)
     UNION ALL
     (SELECT held.*, '' FROM running AS held
-    WHERE held.node_id IS NULL AND held.phase IN (1, 2) AND held.deadline_at < :overdue_at::bigint
+    WHERE held.node_id IS NULL AND held.phase IN (1, 2) AND held.deadline_at <= :now::bigint
     ORDER BY held.node_id, held.deadline_at LIMIT :limit::bigint)) AS r
 LIMIT :limit::bigint;
 

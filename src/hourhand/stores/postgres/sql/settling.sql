@@ -92,7 +92,7 @@ SELECT DISTINCT job_id FROM blocked WHERE EXISTS (SELECT 1 FROM blocked) AND job
 ORDER BY job_id;
 
 -- idle_cancelled: runs that somebody wants cancelled and nobody executes
-SELECT job_id, scheduled_at FROM running WHERE cancel = 1 AND phase NOT IN (1, 2) AND node_id IS NULL;
+SELECT job_id, scheduled_at FROM running WHERE cancel = 1 AND phase <> 1 AND node_id IS NULL;
 
 -- front_of_blocked: the runs of jobs that get the next free slots, held
 SELECT b.job_id, b.scheduled_at, b.lane, b.due_at, b.trigger, b.fence, b.tries

@@ -45,18 +45,20 @@ SELECT job_id, slot, scheduled_at, fence, cancel FROM running WHERE node_id = ? 
 SELECT job_id, slot, scheduled_at, fence, cancel FROM running WHERE node_id = ? AND cancel = 1;
 
 -- strays: runs of nodes without a live lease
-SELECT r.job_id, r.slot, r.scheduled_at, r.due_at, r.fence, r.tries, r.version, n.name, 1, r.cancel, j.spec
+SELECT r.job_id, r.slot, r.scheduled_at, r.due_at, r.fence, r.tries, r.version, n.name, 1, r.cancel, j.spec, NULL
 FROM nodes AS n CROSS JOIN running AS r ON r.node_id = n.id AND r.phase IN (1, 2) LEFT JOIN jobs AS j ON j.id = r.job_id
 WHERE n.lease_until <= ? LIMIT ?;
 
--- overdue: runs of live nodes that are long past their deadline, and accepted ones whose report did not come in time
-SELECT r.job_id, r.slot, r.scheduled_at, r.due_at, r.fence, r.tries, r.version, n.name, 0, r.cancel, j.spec
+-- overdue: runs of live nodes that are long past their deadline, and accepted ones whose report did not come in time:
+-- for those nobody is waited for any longer
+SELECT r.job_id, r.slot, r.scheduled_at, r.due_at, r.fence, r.tries, r.version, n.name, 0, r.cancel, j.spec, NULL
 FROM nodes AS n CROSS JOIN running AS r ON r.node_id = n.id AND r.phase IN (1, 2) LEFT JOIN jobs AS j ON j.id = r.job_id
 WHERE n.lease_until > :now AND r.deadline_at < :overdue_at
 UNION ALL
-SELECT r.job_id, r.slot, r.scheduled_at, r.due_at, r.fence, r.tries, r.version, '', 0, r.cancel, j.spec
+SELECT r.job_id, r.slot, r.scheduled_at, r.due_at, r.fence, r.tries, r.version, '', 0, r.cancel, j.spec,
+    max(r.due_at, r.claimed_at)
 FROM running AS r LEFT JOIN jobs AS j ON j.id = r.job_id
-WHERE r.node_id IS NULL AND r.phase IN (1, 2) AND r.deadline_at < :overdue_at
+WHERE r.node_id IS NULL AND r.phase IN (1, 2) AND r.deadline_at <= :now
 LIMIT :limit;
 
 -- late_in_lane: scheduled runs of a lane past their grace, after a cursor

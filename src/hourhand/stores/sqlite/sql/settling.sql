@@ -53,7 +53,7 @@ SELECT DISTINCT d.job_id FROM temp.done AS d WHERE d.event IN (1, 3, 4, 7)
     AND EXISTS (SELECT 1 FROM blocked AS b WHERE b.job_id = d.job_id);
 
 -- idle_cancelled: runs that somebody wants cancelled and nobody executes
-SELECT job_id, scheduled_at FROM running WHERE cancel = 1 AND phase IN (0, 3) AND node_id IS NULL;
+SELECT job_id, scheduled_at FROM running WHERE cancel = 1 AND phase <> 1 AND node_id IS NULL;
 
 -- front_of_blocked: the runs of jobs that get the next free slots
 SELECT job_id, scheduled_at, lane, due_at, trigger, fence, tries FROM (
