@@ -9,6 +9,7 @@ import typer
 
 from hourhand.cli import dlq, jobs, processes, runs, schedules, system
 from hourhand.cli.failures import INTERRUPTED, report
+from hourhand.cli.files import commands as files
 from hourhand.cli.launch import Launch
 from hourhand.cli.options import accept_globals, form_of
 from hourhand.cli.output import Output
@@ -23,6 +24,10 @@ def build(launch: Launch) -> typer.Typer:
     processes.register_migrate(migrate, launch)
     app.add_typer(migrate, name="migrate")
     schedules.register(app)
+    files.register(app)
+    importing = _group("Jobs from elsewhere.")
+    files.register_import(importing)
+    app.add_typer(importing, name="import")
     groups = (("jobs", jobs, "Jobs."), ("runs", runs, "Runs."), ("dlq", dlq, "Dead letters."))
     for name, module, help in groups:
         group = _group(help)

@@ -66,13 +66,16 @@ def list_jobs(
     call: Call,
     state: Annotated[str | None, typer.Option(help="active, paused or completed.")] = None,
     tag: Annotated[str | None, typer.Option(help="Only those with this tag.")] = None,
+    set_name: Annotated[
+        str | None, typer.Option("--set", metavar="NAME", help="Only those applied from this set of files.")
+    ] = None,
     name: Annotated[str | None, typer.Option(metavar="PREFIX", help="Only names that begin so.")] = None,
     failing: Annotated[bool, typer.Option("--failing", help="Only with retries or dead letters.")] = False,
     limit: Limit = 50,
     cursor: Cursor = None,
 ) -> None:
     """List jobs, newest first."""
-    filters = {"state": state, "tag": tag, "name": name, "failing": failing}
+    filters = {"state": state, "tag": tag, "set": set_name, "name": name, "failing": failing}
     page = call.client.jobs.page(limit=limit, cursor=cursor, **filters)
     filtered = any(filters.values()) or cursor
     empty = (

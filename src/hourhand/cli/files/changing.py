@@ -1,0 +1,124 @@
+"""What applying would do, asked of the server in parts, and doing it: parents first, what is unchanged not at all.
+
+Nothing is sent to be stored before the server has found every document right. Interrupted, it is simply run
+again: what was done is then unchanged.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from hourhand.cli.files.documents import FileJob, Wanted
+from hourhand.cli.files.faults import FileFault, FileFaults, words_of
+from hourhand.cli.files.order import children_first, levels
+from hourhand.cli.progress import Progress
+from hourhand.errors import NotFound
+
+if TYPE_CHECKING:
+    from hourhand.client import Client
+
+BATCH_JOBS = 500
+BATCH_BYTES = 8 * 1024 * 1024
+_ENCODER = msgspec.json.Encoder()
+
+Result = dict[str, Any]
+
+
+@dataclass(slots=True)
+class Plan:
+    """What there is to do: what the server says of each by key, and jobs of the sets that no file has."""
+
+    levels: list[list[FileJob]]
+    results: dict[str, Result] = field(default_factory=dict)
+    surplus: list[Mapping[str, Any]] = field(default_factory=list)
+
+    def count(self, action: str) -> int:
+        """How many jobs of one fate."""
+        return sum(result["action"] == action for result in self.results.values())
+
+    @property
+    def changes(self) -> bool:
+        """Whether there is anything to do."""
+        return bool(self.surplus) or any(one["action"] != "unchanged" for one in self.results.values())
+
+
+def make_plan(client: "Client", wanted: Wanted, *, prune: bool, take_over: bool, told: bool = True) -> Plan:
+    """Ask what would become of all; FileFaults with everything that is wrong."""
+    ordered, faults = levels(wanted.jobs)
+    if faults:
+        raise FileFaults(faults)
+    plan = Plan(levels=ordered)
+    with Progress("checked", len(wanted.jobs), wanted=told) as progress:
+        for part in _parts(job for level in ordered for job in level):
+            faults += _send(client, part, plan.results, take_over=take_over, dry_run=True)
+            progress.add(len(part))
+    if faults:
+        raise FileFaults(faults)
+    if prune:
+        plan.surplus = _surplus(client, wanted)
+    return plan
+
+
+def carry_out(client: "Client", plan: Plan, *, take_over: bool, told: bool = True) -> list[FileFault]:
+    """Store what differs, then delete what is surplus; faults are what the server refused after all."""
+    todo = [[job for job in level if _differs(plan.results[job.key])] for level in plan.levels]
+    faults: list[FileFault] = []
+    with Progress("applied", sum(map(len, todo)), wanted=told) as progress:
+        for level in todo:
+            for part in _parts(level):
+                faults += _send(client, part, plan.results, take_over=take_over, dry_run=False)
+                progress.add(len(part))
+    if faults:
+        return faults  # a child may rest on what failed, so nothing is deleted either
+    with Progress("pruned", len(plan.surplus), wanted=told) as progress:
+        for job in plan.surplus:
+            with suppress(NotFound):  # somebody else was faster
+                client.jobs.delete(job)
+            progress.add(1)
+    return faults
+
+
+def _differs(result: Result) -> bool:
+    return bool(result["action"] != "unchanged")
+
+
+def _send(
+    client: "Client", part: Sequence[FileJob], results: dict[str, Result], *, take_over: bool, dry_run: bool
+) -> list[FileFault]:
+    answer = client.jobs.apply([job.document for job in part], take_over=take_over, dry_run=dry_run)
+    faults: list[FileFault] = []
+    for job, result in zip(part, answer["results"], strict=True):
+        result["key"] = job.key
+        results[job.key] = result
+        if result["action"] == "failed":
+            faults += [job.fault(pointer, words) for pointer, words in words_of(result["error"])]
+    return faults
+
+
+def _surplus(client: "Client", wanted: Wanted) -> list[Mapping[str, Any]]:
+    """Jobs of the wanted sets that no file has; of a job only what deleting and telling needs."""
+    found = [
+        {name: job.get(name) for name in ("job_id", "key", "name", "set", "after")}
+        for name in wanted.sets
+        for job in client.jobs.list(set=name, limit=1_000)
+        if job["key"] not in wanted.jobs
+    ]
+    return children_first(found)
+
+
+def _parts(jobs: Iterable[FileJob]) -> Iterator[list[FileJob]]:
+    """As many at a time as one request takes."""
+    part: list[FileJob] = []
+    size_bytes = 0
+    for job in jobs:
+        own_bytes = len(_ENCODER.encode(job.document))
+        if part and (len(part) >= BATCH_JOBS or size_bytes + own_bytes > BATCH_BYTES):
+            yield part
+            part, size_bytes = [], 0
+        part.append(job)
+        size_bytes += own_bytes
+    if part:
+        yield part

@@ -1,0 +1,114 @@
+"""What applying does, as people see it: a line per job, the fields that differ, the times that move."""
+
+import sys
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import msgspec
+
+from hourhand.cli.files.changing import Plan
+from hourhand.cli.files.documents import FileJob
+from hourhand.cli.options import Call
+from hourhand.cli.output import wants_colour
+from hourhand.cli.text import clean, shortened
+from hourhand.cli.times import in_zone
+
+MOST_SHOWN = 200  # jobs of one kind
+VALUE_WIDTH = 60
+_COLOURS = {"+": "32", "~": "33", "-": "31"}
+
+
+def show_plan(call: Call, plan: Plan) -> None:
+    """Every job that is created, changed or deleted; what stays is only counted."""
+    jobs = [job for level in plan.levels for job in level]
+    for action, sign in (("created", "+"), ("changed", "~")):
+        fitting = [job for job in jobs if plan.results[job.key]["action"] == action]
+        for job in fitting[:MOST_SHOWN]:
+            for line in _lines(call, sign, job, plan.results[job.key]):
+                call.out.line(line)
+        _more(call, sign, len(fitting))
+    for surplus in plan.surplus[:MOST_SHOWN]:
+        call.out.line(_coloured("-", f"- {clean(_called(surplus))}"))
+    _more(call, "-", len(plan.surplus))
+    for job in jobs:
+        if plan.results[job.key].get("paused") and job.document.get("paused") is False:
+            call.out.note(
+                f"{clean(job.key)} stays paused; a person resumes it: hourhand jobs resume {job.key}"
+            )
+
+
+def summary(plan: Plan, *, dry_run: bool) -> str:
+    """One line for all of it."""
+    counts = (
+        f"created {plan.count('created'):,}, changed {plan.count('changed'):,}, "
+        f"unchanged {plan.count('unchanged'):,}, pruned {len(plan.surplus):,}"
+    )
+    if not dry_run:
+        return counts
+    return f"would be: {counts}" if plan.changes else f"no changes: {counts}"
+
+
+def plan_document(plan: Plan, *, dry_run: bool) -> dict[str, Any]:
+    """All of it as JSON; what is unchanged is only counted."""
+    document: dict[str, Any] = {
+        action: plan.count(action) for action in ("created", "changed", "unchanged", "failed")
+    }
+    document["pruned"] = len(plan.surplus)
+    document["jobs"] = [
+        {
+            "key": job.key,
+            "file": job.file,
+            "line": job.line,
+            **{name: value for name, value in result.items() if name not in ("index", "key")},
+        }
+        for level in plan.levels
+        for job in level
+        if (result := plan.results[job.key])["action"] != "unchanged"
+    ]
+    document["jobs"] += [
+        {"key": job["key"], "action": "pruned", "job_id": job["job_id"]} for job in plan.surplus
+    ]
+    return {**document, "dry_run": True} if dry_run else document
+
+
+def _lines(call: Call, sign: str, job: FileJob, result: Mapping[str, Any]) -> Iterator[str]:
+    zone = call.tz or result.get("tz")
+    after = result.get("next_after") or ()
+    if sign == "+":
+        coming = f"; next {in_zone(after[0], zone)}" if after else "; paused" if result.get("paused") else ""
+        yield _coloured(sign, f"+ {clean(job.key)}: {clean(result['schedule_in_words'])}{coming}")
+        return
+    yield _coloured(sign, f"~ {clean(job.key)}")
+    changes = [
+        (one["field"], _shown(one["before"]), _shown(one["after"])) for one in result.get("changes") or ()
+    ]
+    before = result.get("next_before") or ()
+    if list(before) != list(after):
+        changes.append(("next", _times(before, zone), _times(after, zone)))
+    width = max((len(name) for name, _, _ in changes), default=0)
+    for name, was, becomes in changes:
+        yield f"    {clean(name):<{width}}  {was} -> {becomes}"
+
+
+def _times(times: Any, zone: str | None) -> str:
+    return f"{in_zone(times[0], zone)}{' …' if len(times) > 1 else ''}" if times else "none"
+
+
+def _shown(value: Any) -> str:
+    if value is None:
+        return "–"
+    text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
+    return shortened(clean(text), VALUE_WIDTH)
+
+
+def _called(job: Mapping[str, Any]) -> str:
+    return str(job["key"] or job["name"] or job["job_id"])
+
+
+def _more(call: Call, sign: str, count: int) -> None:
+    if count > MOST_SHOWN:
+        call.out.line(_coloured(sign, f"{sign} and {count - MOST_SHOWN:,} more; --json has all"))
+
+
+def _coloured(sign: str, text: str) -> str:
+    return f"\x1b[{_COLOURS[sign]}m{text}\x1b[0m" if wants_colour(sys.stdout) else text
