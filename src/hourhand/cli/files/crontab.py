@@ -144,10 +144,11 @@ class _Reader:
             self._finding(number, text, "hourhand's jobs run at times, not at boot; start it as a service")
             return
         if self._reading.user is not None:
-            user, _, command = command.partition(" ")
-            if not command.strip():
+            user, *rest = command.split(None, 1)
+            if not rest:
                 self._finding(number, text, "there is no command after the user")
                 return
+            command = rest[0]
             if user != self._reading.user:
                 self._finding(number, text, _another_user(user))
                 return

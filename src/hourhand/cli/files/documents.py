@@ -153,7 +153,11 @@ class _Document:
         if isinstance(document.get("set"), str):
             self._wanted.sets.setdefault(document["set"], self._source.name)
         self._wanted.jobs[key] = FileJob(
-            key=key, document=document, file=self._source.name, line=line, written=job
+            key=key,
+            document=document,
+            file=self._source.name,
+            line=line,
+            written=None if self._source.line else job,
         )
 
     def _fault(self, line: int | None, field_name: str, words: str) -> None:

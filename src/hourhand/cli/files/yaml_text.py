@@ -38,7 +38,8 @@ def read_yaml(text: str, builder: Builder) -> None:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         hint = "; quote a text that begins with *" if error.context == "while scanning an alias" else ""
-        raise builder.wrong(mark.line + 1 if mark else 1, f"not YAML: {error.problem}{hint}") from None
+        line = min(mark.line, text.count("\n")) + 1 if mark else 1
+        raise builder.wrong(line, f"not YAML: {error.problem}{hint}") from None
     except yaml.YAMLError as error:
         raise builder.wrong(1, f"not YAML: {str(error).splitlines()[0]}") from None
 

@@ -1,0 +1,277 @@
+"""`apply`, `plan` and `import crontab --apply` against a real server."""
+
+import itertools
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hourhand.cli.files import changing
+from hourhand.cli.files.changing import carry_out, make_plan
+from hourhand.cli.files.documents import read_sources
+from hourhand.cli.files.sources import files
+from hourhand.client import Client
+
+pytestmark = pytest.mark.usefixtures("server")
+_numbers = itertools.count()
+
+
+@pytest.fixture
+def name() -> str:
+    """A set of one's own on the server that all tests share."""
+    return f"set{next(_numbers)}"
+
+
+@pytest.fixture
+def client(server: str) -> Iterator[Client]:
+    with Client(server) as opened:
+        yield opened
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "jobs.yaml"
+
+
+def text_of(name: str, **crons: str) -> str:
+    jobs = "".join(
+        f"  - key: {name}/{key}\n    cron: '{cron}'\n    target: https://example.com/{key}\n"
+        for key, cron in crons.items()
+    )
+    return f"set: {name}\njobs:\n{jobs}"
+
+
+def test_creates_changes_and_leaves_alone(hourhand: Any, file: Path, name: str) -> None:
+    file.write_text(text_of(name, a="0 9 * * *", b="0 10 * * *"))
+    done = hourhand("apply", "-f", str(file))
+    assert (done.code, done.err) == (0, "")
+    assert done.out.splitlines()[-1] == "created 2, changed 0, unchanged 0, pruned 0"
+    assert done.out.startswith(f"+ {name}/a: at 09:00 every day, UTC; next 20")
+    assert hourhand("apply", str(file)).out == "created 0, changed 0, unchanged 2, pruned 0\n"
+    file.write_text(text_of(name, a="0 9 * * *", b="30 10 * * *", c="0 1 * * *"))
+    done = hourhand("apply", str(file))
+    assert done.out.splitlines()[1:3] == [f"~ {name}/b", "    cron  0 10 * * * -> 30 10 * * *"]
+    assert done.out.splitlines()[3].startswith("    next  20")
+    assert done.out.splitlines()[-1] == "created 1, changed 1, unchanged 1, pruned 0"
+    assert hourhand("jobs", "show", f"{name}/a", "--json").json["version"] == 1
+
+
+def test_a_plan_changes_nothing_and_may_say_so_by_its_code(hourhand: Any, file: Path, name: str) -> None:
+    file.write_text(text_of(name, a="0 9 * * *"))
+    for command in (["plan"], ["apply", "--dry-run"]):
+        done = hourhand(*command, "-f", str(file), "--exit-code")
+        assert (done.code, done.out.splitlines()[-1]) == (
+            8,
+            "would be: created 1, changed 0, unchanged 0, pruned 0",
+        )
+        assert hourhand(*command, "-f", str(file)).code == 0
+    assert hourhand("jobs", "show", f"{name}/a").code == 3
+    hourhand("apply", str(file))
+    done = hourhand("plan", str(file), "--exit-code")
+    assert (done.code, done.out) == (0, "no changes: created 0, changed 0, unchanged 1, pruned 0\n")
+
+
+def test_one_wrong_document_and_nothing_is_applied(hourhand: Any, file: Path, name: str) -> None:
+    text = text_of(name, a="0 9 * * *", b="0 99 * * *")
+    file.write_text(text + "    retry: {max: -1}\n    crn: x\n")
+    done = hourhand("apply", str(file))
+    assert done.code == 2
+    assert done.err.startswith("error: 1 fault; nothing was applied\n")
+    assert (
+        f"{file}:10: {name}/b: crn: expected a field that exists, got 'crn'; did you mean cron?" in done.err
+    )
+    file.write_text(text)
+    problem = hourhand("apply", str(file), "--json").problem
+    assert [(one["line"], one["field"]) for one in problem["errors"]] == [(7, f"{name}/b: cron")]
+    assert hourhand("jobs", "show", f"{name}/a").code == 3
+
+
+def test_machines_get_a_document(hourhand: Any, file: Path, name: str) -> None:
+    file.write_text(text_of(name, a="0 9 * * *"))
+    made = hourhand("apply", str(file), "--json").json
+    assert (made["created"], made["jobs"][0]["key"], made["jobs"][0]["line"]) == (1, f"{name}/a", 3)
+    file.write_text(text_of(name, a="5 9 * * *"))
+    planned = hourhand("plan", str(file), "--json").json
+    assert planned["dry_run"] is True
+    assert planned["jobs"][0]["changes"] == [{"field": "cron", "before": "0 9 * * *", "after": "5 9 * * *"}]
+    assert hourhand("apply", str(file), "-q").out.strip() == made["jobs"][0]["job_id"]
+
+
+# --- pruning
+
+
+def test_prunes_what_the_same_set_had(hourhand: Any, file: Path, name: str, client: Client) -> None:
+    file.write_text(text_of(name, a="0 9 * * *", b="0 9 * * *"))
+    hourhand("apply", str(file))
+    mine = {"key": f"{name}/mine", "cron": "0 9 * * *", "target": "https://example.com"}
+    client.jobs.create(mine)
+    client.jobs.apply([{**mine, "key": f"{name}/other", "set": f"{name}-other"}])
+    file.write_text(text_of(name, a="0 9 * * *"))
+    assert hourhand("apply", str(file)).out.splitlines()[-1] == "created 0, changed 0, unchanged 1, pruned 0"
+    planned = hourhand("plan", str(file), "--prune", "--exit-code")
+    assert (planned.code, planned.out.splitlines()[0]) == (8, f"- {name}/b")
+    refused = hourhand("apply", str(file), "--prune")
+    assert (refused.code, "Add -y" in refused.err, f"- {name}/b" in refused.out) == (2, True, True)
+    done = hourhand("apply", str(file), "--prune", "-y")
+    assert done.out == f"- {name}/b\ncreated 0, changed 0, unchanged 1, pruned 1\n"
+    assert hourhand("jobs", "show", f"{name}/b").code == 3
+    assert [hourhand("jobs", "show", f"{name}/{key}").code for key in ("a", "mine", "other")] == [0, 0, 0]
+    assert hourhand("apply", str(file), "--prune", "-y").out.endswith("pruned 0\n")
+
+
+def test_an_empty_set_is_pruned_whole(hourhand: Any, file: Path, name: str) -> None:
+    file.write_text(text_of(name, a="0 9 * * *", b="0 9 * * *"))
+    hourhand("apply", str(file))
+    file.write_text(f"set: {name}\njobs: []\n")
+    assert hourhand("apply", str(file), "--prune", "-y").out.splitlines()[-1].endswith("pruned 2")
+    assert hourhand("jobs", "list", "--set", name, "-q").out == ""
+
+
+def test_pruning_needs_a_set(hourhand: Any, file: Path) -> None:
+    file.write_text("- {key: no-set, cron: '0 9 * * *', target: 'https://example.com'}\n")
+    done = hourhand("apply", str(file), "--prune", "-y")
+    assert (done.code, "--prune needs a set" in done.err) == (2, True)
+
+
+def test_another_sets_job_is_not_taken_by_mistake(hourhand: Any, file: Path, name: str) -> None:
+    file.write_text(text_of(name, a="0 9 * * *"))
+    hourhand("apply", str(file))
+    file.write_text(text_of(name, a="0 9 * * *").replace(f"set: {name}", f"set: {name}-new"))
+    done = hourhand("apply", str(file))
+    assert (done.code, f"belongs to the set '{name}'" in done.err) == (2, True)
+    assert "    set  " in hourhand("apply", str(file), "--take-over").out
+    assert hourhand("jobs", "list", "--set", f"{name}-new", "-q").out != ""
+
+
+# --- people and interruptions
+
+
+def test_what_a_person_paused_stays_paused(hourhand: Any, file: Path, name: str) -> None:
+    file.write_text(text_of(name, a="0 9 * * *") + "    paused: false\n")
+    hourhand("apply", str(file))
+    hourhand("jobs", "pause", f"{name}/a", "--note", "INC-42")
+    done = hourhand("apply", str(file))
+    assert done.out == "created 0, changed 0, unchanged 1, pruned 0\n"
+    assert f"{name}/a stays paused; a person resumes it: hourhand jobs resume {name}/a" in done.err
+    assert hourhand("jobs", "show", f"{name}/a", "--json").json["note"] == "INC-42"
+
+
+def test_interrupted_it_goes_on_where_it_was(
+    client: Client, file: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(changing, "BATCH_JOBS", 2)
+    file.write_text(text_of(name, **{f"k{n}": "0 9 * * *" for n in range(7)}))
+    wanted = read_sources(files([str(file)]))
+    plan = make_plan(client, wanted, prune=False, take_over=False)
+    send, sent = changing._send, 0
+
+    def cut(*args: Any, **kwargs: Any) -> Any:
+        nonlocal sent
+        sent += 1
+        if sent > 2:
+            raise KeyboardInterrupt
+        return send(*args, **kwargs)
+
+    monkeypatch.setattr(changing, "_send", cut)
+    with pytest.raises(KeyboardInterrupt):
+        carry_out(client, plan, take_over=False)
+    monkeypatch.setattr(changing, "_send", send)
+    again = make_plan(client, wanted, prune=False, take_over=False)
+    assert (again.count("unchanged"), again.count("created")) == (4, 3)
+    assert carry_out(client, again, take_over=False) == []
+    assert len(list(client.jobs.list(set=name))) == 7
+
+
+def test_what_the_server_refuses_after_all_is_told(
+    hourhand: Any, client: Client, file: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file.write_text(text_of(name, a="0 9 * * *", b="0 9 * * *"))
+    send = changing._send
+
+    def race(*args: Any, dry_run: bool, **kwargs: Any) -> Any:
+        if not dry_run:  # somebody applies the same key from elsewhere in between
+            other = {
+                "key": f"{name}/a",
+                "cron": "0 9 * * *",
+                "target": "https://example.com",
+                "set": "elsewhere",
+            }
+            client.jobs.apply([other])
+        return send(*args, dry_run=dry_run, **kwargs)
+
+    monkeypatch.setattr(changing, "_send", race)
+    done = hourhand("apply", str(file), "--prune", "-y")
+    assert done.code == 2
+    assert "the others were applied, nothing was pruned; run it again" in done.err
+    assert hourhand("jobs", "show", f"{name}/b").code == 0
+
+
+def test_many_parts(hourhand: Any, file: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(changing, "BATCH_BYTES", 1_000)
+    file.write_text(text_of(name, **{f"k{n}": f"{n % 60} 9 * * *" for n in range(250)}))
+    done = hourhand("apply", str(file))
+    assert done.out.splitlines()[-1] == "created 250, changed 0, unchanged 0, pruned 0"
+    assert done.out.splitlines()[200] == "+ and 50 more; --json has all"
+    assert hourhand("plan", str(file), "--exit-code").code == 0
+
+
+@pytest.mark.parametrize(("arguments", "words"), [([], "say what to apply"), (["-", "-f", "-"], "only once")])
+def test_what_makes_no_sense(hourhand: Any, arguments: list[str], words: str) -> None:
+    done = hourhand("apply", *arguments)
+    assert (done.code, words in done.err) == (2, True)
+
+
+# --- modules
+
+MODULE = """
+from hourhand import Hourhand
+
+hh = Hourhand()
+
+
+@hh.job(cron="{cron}", tz="Europe/Berlin", retry=5)
+def report():
+    pass
+
+
+@hh.function
+def no_schedule():
+    pass
+"""
+
+
+def test_a_module_is_applied_as_its_own_set(
+    hourhand: Any, tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module = f"tasks_{name}"
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / f"{module}.py").write_text(MODULE.format(cron="0 9 * * *"))
+    made = hourhand("apply", module, "--json")
+    assert made.code == 0, made.err
+    assert [(job["key"], job["file"], job["line"]) for job in made.json["jobs"]] == [
+        (f"{module}:report", f"{module}.py", 7)
+    ]
+    job = hourhand("jobs", "show", f"{module}:report", "--json").json
+    assert (job["set"], job["retry"]["max"], job["target"]) == (
+        module,
+        5,
+        {"type": "python", "function": f"{module}:report"},
+    )
+    assert hourhand("plan", module, "--exit-code").code == 0
+
+
+def test_a_module_that_cannot_be_applied(
+    hourhand: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "tasks_none.py").write_text("x = 1\n")
+    assert "declares no job" in hourhand("apply", "tasks_none").err
+    (tmp_path / "tasks_wrong.py").write_text(
+        MODULE.replace("retry=5", "timeout='9000d'").format(cron="0 9 * * *")
+    )
+    done = hourhand("apply", "tasks_wrong")
+    assert (done.code, "tasks_wrong.py:7: tasks_wrong:report: timeout: expected" in done.err) == (2, True)
+    assert hourhand("apply", "no_such_module").code == 1
