@@ -141,9 +141,9 @@ def test_keys_stay_when_lines_move_or_times_change() -> None:
 
 def test_the_form_with_a_user() -> None:
     text = "17 * * * *\troot\tcd / && a\n0 0 * * * shop b c\n0 0 * * * shop\n@daily shop d\n"
-    found = read(text, Reading(tz="UTC", user="shop", home="/home/shop"))
+    found = read(text, Reading(tz="UTC", user="shop", home="/srv/shop"))
     assert [job.document["target"]["argv"][2] for job in found.jobs] == ["b c", "d"]
-    assert {job.document["target"]["cwd"] for job in found.jobs} == {"/home/shop"}
+    assert {job.document["target"]["cwd"] for job in found.jobs} == {"/srv/shop"}
     assert [(one.line, "root's" in one.reason) for one in found.findings] == [(1, True), (3, False)]
 
 

@@ -133,6 +133,7 @@ def opened(output: str | None) -> Iterator[IO[str]]:
     """stdout; or a file that takes the place of the old one only when it is whole."""
     if output is None or output == "-":
         yield sys.stdout
+        sys.stdout.flush()  # before words about it
         return
     path = Path(output)
     try:

@@ -1,0 +1,91 @@
+"""Guides as sessions: their commands are run one after another against a real server, and print what the guide says.
+
+A block that begins with the name of a file in a comment is that file. In what is printed, … stands for what differs
+from day to day. A guide takes part by being named below.
+"""
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import read_until
+from tests.docs.texts import Block, blocks
+from tools.docs import ROOT
+
+GUIDES = ("files",)
+DEADLINE_S = 60
+_FILE = re.compile(r"# (\S+\.\w+)\n")
+_TOGETHER = ("console", "yaml", "python", "text")
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[str]:
+    (tmp_path / "server").mkdir()
+    command = [sys.executable, "-m", "hourhand", "up", "--port", "0", "--data", "jobs.db", "--no-demo"]
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("HOURHAND_")}
+    with subprocess.Popen(
+        command,
+        cwd=tmp_path / "server",
+        env=environment | {"HOURHAND_WORKER_DRAIN": "0s"},
+        stdout=subprocess.PIPE,
+    ) as process:
+        assert process.stdout is not None
+        try:
+            yield read_until(process.stdout.fileno(), rb"http://[\d.:]+").decode()
+        finally:
+            process.terminate()
+            process.wait(DEADLINE_S)
+
+
+@pytest.mark.parametrize("guide", GUIDES)
+def test_what_a_guide_shows_is_what_happens(guide: str, server: str, tmp_path: Path) -> None:
+    folder = tmp_path / "here"
+    folder.mkdir()
+    for block in guide_blocks(guide):
+        if block.language != "console":
+            if named := _FILE.match(block.text):
+                (folder / named[1]).write_text(block.text)
+            continue
+        for line, expected in steps(block.text):
+            printed = run(line, folder, server)
+            assert re.fullmatch(pattern(expected), printed), f"{line}\nprinted:\n{printed}\nsays:\n{expected}"
+
+
+def guide_blocks(guide: str) -> list[Block]:
+    path = ROOT / "docs" / "guides" / f"{guide}.md"
+    found = [block for block in blocks(*_TOGETHER) if block.document == path]
+    assert any(block.language == "console" for block in found)
+    return found
+
+
+def steps(text: str) -> Iterator[tuple[str, str]]:
+    for part in re.split(r"^\$ ", text, flags=re.MULTILINE)[1:]:
+        line, _, expected = part.partition("\n")
+        yield line, expected
+
+
+def pattern(expected: str) -> str:
+    return ".*?".join(re.escape(part) for part in expected.split("…"))
+
+
+def run(line: str, folder: Path, server: str) -> str:
+    """All that a command prints."""
+    binaries = Path(sys.executable).parent
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("HOURHAND_")}
+    environment |= {"HOURHAND_URL": server, "PATH": f"{binaries}:{os.environ['PATH']}"}
+    done = subprocess.run(
+        ["/bin/sh", "-c", line],
+        cwd=folder,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=DEADLINE_S,
+        check=False,
+    )
+    return done.stdout
