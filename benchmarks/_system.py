@@ -24,10 +24,12 @@ from hourhand.config.settings import (
 from hourhand.core.instant import SECOND_US
 from hourhand.core.lifecycle import Event
 from hourhand.core.model import EveryTiming, JobSpec, Misfire, PythonTarget
+from hourhand.core.report import ReportTokens
 from hourhand.core.run import ClaimedRun, Settlement
 from hourhand.functions import REGISTRY, Hourhand
 from hourhand.ids import IdSource
 from hourhand.services.jobs import NewJob
+from hourhand.services.log_writer import LogRouter
 from hourhand.telemetry import Telemetry
 from hourhand.wiring.life import quiet_collector
 from hourhand.wiring.parts import Parts, build_parts, build_targets, open_store
@@ -79,13 +81,15 @@ async def system(settings: Settings, tally: Tally) -> AsyncIterator[Parts]:
     """Everything but the API's server; `parts.node.start()` begins the work."""
     clock = SystemClock()
     store = open_store(settings, clock)
+    logs = LogRouter()
     parts = build_parts(
         settings,
         store=store,
         clock=clock,
         ids=IdSource(clock),
         telemetry=Telemetry(),
-        targets=build_targets(settings, clock, REGISTRY, None),
+        targets=build_targets(settings, clock, REGISTRY, "", ReportTokens(), logs),
+        logs=logs,
         settled=tally,
     )
     try:

@@ -6,6 +6,7 @@ import selectors
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -37,6 +38,11 @@ def fail():
 @hh.function
 def give_up():
     raise GiveUp("bad data")
+
+@hh.function
+def talk(ctx):
+    ctx.log.info("beginning", step=1)
+    ctx.log.bind(step=2).warning("going on", path="/tmp")
 
 @hh.function
 def skip():
@@ -111,14 +117,24 @@ def bare_environment(monkeypatch: pytest.MonkeyPatch) -> None:
             monkeypatch.delenv(name)
 
 
-@pytest.fixture(scope="session")
-def server_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    folder = tmp_path_factory.mktemp("server")
-    (folder / "functions_for_cli.py").write_text(FUNCTIONS)
+@contextmanager
+def started(folder: Path, *options: str) -> Iterator[str]:
+    """A server in a process of its own, until the block ends; its URL."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("HOURHAND_")}
-    environment |= {"PYTHONPATH": str(folder), "HOURHAND_WORKER_DRAIN": "0s"}
-    options = ["--port", "0", "--data", "jobs.db", "--import", "functions_for_cli", "--no-demo"]
-    command = [sys.executable, "-m", "hourhand", "up", *options]
+    paths = [str(folder), *filter(None, [os.environ.get("PYTHONPATH")])]
+    environment |= {"PYTHONPATH": os.pathsep.join(paths), "HOURHAND_WORKER_DRAIN": "0s"}
+    command = [
+        sys.executable,
+        "-m",
+        "hourhand",
+        "up",
+        "--port",
+        "0",
+        "--data",
+        "jobs.db",
+        "--no-demo",
+        *options,
+    ]
     with (
         (folder / "stderr").open("wb") as stderr,
         subprocess.Popen(
@@ -131,6 +147,14 @@ def server_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         finally:
             process.terminate()
             process.wait(DEADLINE_S)
+
+
+@pytest.fixture(scope="session")
+def server_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    folder = tmp_path_factory.mktemp("server")
+    (folder / "functions_for_cli.py").write_text(FUNCTIONS)
+    with started(folder, "--import", "functions_for_cli", "--allow-shell") as url:
+        yield url
 
 
 @pytest.fixture

@@ -8,6 +8,7 @@ import pytest
 from hourhand.config import Flag, Loaded, Settings, load
 from hourhand.config.kinds import KNOWN_SECRETS
 from hourhand.config.settings import keys
+from hourhand.core.shell import RUN_VARIABLES
 from hourhand.errors import CannotStart
 
 GOOD_SECRET = "whsec_" + base64.b64encode(bytes(range(32))).decode()
@@ -107,6 +108,10 @@ def test_nothing_given_is_the_defaults(read) -> None:
         ("store", f'url = "{DB_A}"', "databases", (DB_A,)),
         ("store", f'url = "{DB_A}"\nlisten_url = "{DB_B}"', "listen_url", (DB_B,)),
         ("worker", "processes = 64", "processes", 64),
+        ("worker", "shell = true", "shell", True),
+        ("worker", "shell = false", "shell", False),
+        ("worker", 'shell = "Yes"', "shell", True),
+        ("worker", 'shell = "off"', "shell", False),
         ("telemetry", 'listen = "127.0.0.1:7071"', "listen", "127.0.0.1:7071"),
         ("telemetry", 'listen = ""', "listen", ""),
         ("server", 'listen = "localhost:80"', "host", "localhost"),
@@ -158,6 +163,8 @@ def test_values_as_people_write_them(read, section: str, line: str, attribute: s
         ('[store]\nshards = ["postgres://h/d", "postgres://h:port/d"]', 2, "store.shards: postgres://h:***"),
         (f'[store]\nurl = "{DB_C}"\nlisten_url = "{DB_A} {DB_B}"', 3, "one URL per database (1), got 2"),
         ("[worker]\nprocesses = 65", 2, "from 1 to 64"),
+        ("[worker]\nshell = 1", 2, "true or false"),
+        ('[worker]\nshell = "maybe"', 2, "true or false"),
         ('[telemetry]\nlisten = "0.0.0.0:1"', 2, "no authentication"),
         ('[telemetry]\nlisten = "7071"', 2, "empty, or host:port"),
     ],
@@ -188,6 +195,10 @@ def test_what_is_wrong_is_refused_with_its_place(
 def test_wrong_variables_are_named(read, environment: dict[str, str], words: str) -> None:
     findings = read(environment=environment).findings
     assert any(words in finding.message and finding.where in environment for finding in findings)
+
+
+def test_what_a_command_is_told_about_its_run_is_no_setting(read) -> None:
+    assert read(environment=dict.fromkeys(RUN_VARIABLES, "x")).findings == ()
 
 
 def test_the_clients_variables_are_not_settings(read) -> None:

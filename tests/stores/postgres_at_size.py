@@ -58,6 +58,9 @@ SELECT CASE WHEN n % 4 = 0 THEN {DEADLY_JOB} ELSE n * 3 END, {NOW_AT} - n * 1000
     CASE WHEN n % 4 > 0 AND n * 3 % 10 = 0 THEN '{SMALL}' ELSE '{BIG}' END, {NOW_AT} - n * 1000000::bigint, 0, 3, 3, 128,
     'it broke', CASE WHEN n % 4 < 3 THEN 'common' ELSE 'rare-' || n % 500 END
 FROM generate_series(1, {DEAD}) AS n;
+INSERT INTO run_log (job_id, scheduled_at, at, bucket, attempt, seq, stream, text)
+SELECT CASE WHEN n % 6 = 0 THEN {HEAVY_JOB} ELSE n END, {NOW_AT}, {NOW_AT} - n, CASE WHEN n % 5 = 0 THEN 0 ELSE {TODAY} END,
+    1, n, 0, 'said' FROM generate_series(1, 50000) AS n;
 INSERT INTO request_keys (job_id, key, scheduled_at, made_at)
 SELECT n, 'request', {NOW_AT}, {NOW_AT} - n * 1000000::bigint FROM generate_series(1, 20000) AS n;
 INSERT INTO clock_gaps (clock_id, from_at, to_at, policy, grace_us, catch_up, missed, ran, decided_at)

@@ -324,6 +324,14 @@ REPORTS = {
     "drop_progress": Example((json.dumps(_TOLD),)),
 }
 
+LOGS = {
+    "add_log": Example(([_JOB], [NOW_AT], [1], [1], [NOW_AT], [0], ["said"])),
+    "log_of": Example(
+        {"job_id": HEAVY_JOB, "scheduled_at": NOW_AT, "attempt": 0, "seq": 0, "last": 9, "limit": PAGE}
+    ),
+    "purge_log": Example((100, NOW_AT)),
+}
+
 SETTLING = {
     "finish": Example(_settled(events=[1] * 100, **_OUTCOME)),
     "retry": Example(_settled(due_ats=[NOW_AT] * 100, **_OUTCOME)),
@@ -344,6 +352,7 @@ EXAMPLES: dict[str, Example] = {
     **CLOCKS,
     **JOBS,
     **LETTERS,
+    **LOGS,
     **READING,
     **REPAIR,
     **REPORTS,

@@ -289,12 +289,12 @@ def test_every_field_is_described_with_an_example() -> None:
         ),
         ({"cron": "@daily", "target": 5}, Fault(pointer="/target", expected="an object", got="a number")),
         (
-            {"cron": "@daily", "target": {"type": "shell", "argv": ["ls"]}},
+            {"cron": "@daily", "target": {"type": "grpc", "address": "localhost:50051"}},
             Fault(
                 pointer="/target/type",
-                expected="http or python",
-                got="'shell'",
-                hint="shell targets are not available in this version",
+                expected="http, python or shell",
+                got="'grpc'",
+                hint="grpc targets are not available in this version",
             ),
         ),
         (

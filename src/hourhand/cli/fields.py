@@ -4,7 +4,7 @@ What a value may be is for the server to say, which names the field. Here is onl
 """
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
@@ -27,6 +27,8 @@ class Shape(Enum):
     SWITCH = "switch"
     LIST = "list"
     HEADERS = "headers"
+    VARIABLES = "variables"
+    WHOLES = "whole numbers"
     JSON = "json"
 
 
@@ -36,6 +38,8 @@ _KINDS: dict[Shape, Any] = {
     Shape.SWITCH: bool | None,
     Shape.LIST: list[str] | None,
     Shape.HEADERS: list[str] | None,
+    Shape.VARIABLES: list[str] | None,
+    Shape.WHOLES: list[int] | None,
 }
 
 
@@ -84,6 +88,24 @@ FIELDS = (
     ),
     _field("--target-timeout", "target.timeout", "Of one HTTP exchange.", "30s"),
     _field("--python", "target.function", "Or the function to call.", "MODULE:FUNCTION"),
+    _field("--cwd", "target.cwd", "The command's working directory.", "DIR"),
+    _field(
+        "--env", "target.env", "A variable for the command; may be repeated.", "NAME=VALUE", Shape.VARIABLES
+    ),
+    _field(
+        "--success-code",
+        "target.success_codes",
+        "An exit code that means success; may be repeated.",
+        "N",
+        Shape.WHOLES,
+    ),
+    _field(
+        "--no-retry-code",
+        "target.no_retry_codes",
+        "An exit code after which it is not tried again; may be repeated.",
+        "N",
+        Shape.WHOLES,
+    ),
     _field("--payload", "payload", "What the target gets: JSON, or @FILE.", "JSON", Shape.JSON),
     _field("--key", "key", "A name of your own, unique.", "KEY"),
     _field("--shard-key", "shard_key", "Jobs with the same one stay together.", "KEY"),
@@ -109,9 +131,17 @@ FIELDS = (
 OPTIONS = tuple(field.option() for field in FIELDS)
 
 
-def document_of(values: Mapping[str, Any]) -> dict[str, Any]:
-    """The document that the given options make."""
+def document_of(
+    values: Mapping[str, Any], *, shell: bool = False, argv: Sequence[str] | None = None
+) -> dict[str, Any]:
+    """The document that the given options make; with `shell`, the arguments behind the first are the command."""
     document: dict[str, Any] = {}
+    if argv and not shell:
+        raise Usage(f"unexpected argument {argv[0]!r}; a command goes after --shell --")
+    if shell:
+        if not argv:
+            raise Usage("--shell: expected a command at the end, such as: --shell -- backup --all")
+        document["target"] = {"type": "shell", "argv": list(argv)}
     for field in FIELDS:
         value = values.get(field.name)
         if value in (None, [], ()):
@@ -140,7 +170,9 @@ def _as_json(field: Field, value: Any) -> Any:
     match field.shape:
         case Shape.HEADERS:
             return dict(_header(text) for text in value)
-        case Shape.LIST:
+        case Shape.VARIABLES:
+            return dict(_variable(text) for text in value)
+        case Shape.LIST | Shape.WHOLES:
             return list(value)
         case Shape.WHOLE_OR_WORD:
             return int(value) if value.isascii() and value.isdigit() else value
@@ -156,6 +188,13 @@ def _header(text: str) -> tuple[str, str]:
     if not colon or not name.strip():
         raise typer.BadParameter(f"expected 'NAME: VALUE', got {text!r}", param_hint="--header")
     return name.strip(), value.strip()
+
+
+def _variable(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals or not name:
+        raise typer.BadParameter("expected NAME=VALUE", param_hint="--env")  # the value may be secret
+    return name, value
 
 
 def _text_of(file: str) -> str | bytes:

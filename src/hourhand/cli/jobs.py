@@ -26,6 +26,13 @@ JobFile = Annotated[
 ]
 
 
+Shell = Annotated[
+    bool, typer.Option("--shell", help="Run the command at the end, after --; needs workers that allow it.")
+]
+Argv = Annotated[list[str] | None, typer.Argument(metavar="[-- ARGV]", help="The command, with --shell.")]
+_SHELL_NOTE = "its runs wait for a worker that was started with --allow-shell, unless there is one"
+
+
 def register(app: typer.Typer) -> None:
     """Add the commands."""
     command(app, "create", changes=True, extra=OPTIONS)(create)
@@ -45,11 +52,13 @@ def register(app: typer.Typer) -> None:
 def create(
     call: Call,
     name: Annotated[str | None, typer.Argument(metavar="NAME", help="A label for people.")] = None,
+    argv: Argv = None,
     file: JobFile = None,
+    shell: Shell = False,
 ) -> None:
-    """Create a job: NAME, one of --cron, --every, --at, and one of --url, --python."""
+    """Create a job: NAME, one of --cron, --every, --at, and one of --url, --python, --shell -- ARGV."""
     document = read_document(file) if file else {}
-    document = _merged(document, document_of(call.extra))
+    document = _merged(document, document_of(call.extra, shell=shell, argv=argv))
     if name is not None:
         document["name"] = name
     job = call.client.jobs.create(document, dry_run=call.dry_run)
@@ -58,6 +67,8 @@ def create(
         call.out.note("would be created:" if call.dry_run else "created")
         call.out.facts([("id", job["job_id"]), ("name", job["name"]), ("schedule", job["schedule_in_words"])])
         show_upcoming(call, job)
+        if job["target"]["type"] == "shell":
+            call.out.note(_SHELL_NOTE)
 
     call.out.document(job, job["job_id"], show)
 
@@ -95,16 +106,18 @@ def show(call: Call, job: JobName) -> None:
 def update(
     call: Call,
     job: JobName,
+    argv: Argv = None,
     name: Annotated[str | None, typer.Option(metavar="NAME", help="Another label.")] = None,
     unset: Annotated[
         list[str] | None, typer.Option(metavar="FIELD", help="Back to its default; may be repeated.")
     ] = None,
     file: JobFile = None,
+    shell: Shell = False,
 ) -> None:
     """Change what is named, and nothing else."""
     patch = read_document(file) if file else {}
     patch |= dict.fromkeys(unset or ())
-    patch = _merged(patch, document_of(call.extra))
+    patch = _merged(patch, document_of(call.extra, shell=shell, argv=argv))
     if name is not None:
         patch["name"] = name
     if not patch:

@@ -138,6 +138,11 @@ class Output:
         """A line of data."""
         print(text, file=self._stdout)
 
+    def text(self, text: str) -> None:
+        """Data that brings its own line ends, at once."""
+        self._stdout.write(text)
+        self._stdout.flush()
+
     def note(self, text: str) -> None:
         """A line about it, for people."""
         if self.form is Form.PEOPLE:

@@ -11,7 +11,7 @@ from hourhand.cli.failures import FINDINGS, Usage
 from hourhand.cli.launch import Launch, SchemaState
 from hourhand.cli.options import Call, command
 from hourhand.cli.output import Column
-from hourhand.cli.system import ConfigFile, Modules
+from hourhand.cli.system import AllowShell, ConfigFile, Modules
 from hourhand.cli.text import plural
 from hourhand.errors import CannotStart
 
@@ -56,6 +56,7 @@ def register(app: typer.Typer, launch: Launch) -> None:
         drain: Annotated[
             str | None, typer.Option(metavar="DURATION", help="How long runs may take to end at a stop.")
         ] = None,
+        allow_shell: AllowShell = False,
         config: ConfigFile = None,
     ) -> int:
         """Execute runs, for a cluster on PostgreSQL; any number may run, on any machines."""
@@ -65,6 +66,7 @@ def register(app: typer.Typer, launch: Launch) -> None:
             ("worker.concurrency", concurrency, "--concurrency"),
             ("worker.processes", processes, "--processes"),
             ("worker.drain", drain, "--drain"),
+            ("worker.shell", allow_shell or None, "--allow-shell"),
         ]
         return launch.worker(_settings(config, given))
 

@@ -3,9 +3,10 @@
 from collections.abc import Mapping
 from typing import Any
 
-from hourhand.cli.failures import NOT_SUCCEEDED
+from hourhand.cli.failures import NOT_SUCCEEDED, Usage
 from hourhand.cli.options import Call
 from hourhand.cli.output import Form
+from hourhand.cli.text import clean_lines
 from hourhand.cli.times import in_zone, zone_of_run
 
 
@@ -49,6 +50,34 @@ def watch(call: Call, run_id: str, timeout_s: float | None) -> int:
     return 0 if run["status"] == "SUCCEEDED" else NOT_SUCCEEDED
 
 
+def show_log(call: Call, run_id: str, *, follow: bool, attempt: int | None, raw: bool) -> None:
+    """What a run said, as it comes; job output is only text, unless somebody asks for it raw."""
+    out = call.out
+    if out.form is Form.JSON and follow:
+        raise Usage("with --follow there is no end to one document; use --jsonl")
+    chunks = call.client.runs.logs(run_id, attempt=attempt, follow=follow)
+    if out.form is Form.JSON:
+        data = list(chunks)
+        after = f"{data[-1]['attempt']}-{data[-1]['seq']}" if data else None
+        out.document({"run_id": run_id, "data": data, "next_after": after}, run_id, lambda: None)
+        return
+    end, seen = "\n", 0
+    for chunk in chunks:
+        if out.form is Form.LINES:
+            out.document(chunk, run_id, lambda: None)
+            continue
+        if seen and chunk["attempt"] != seen:
+            out.note(("" if end == "\n" else "\n") + f"attempt {chunk['attempt']}")
+        seen = chunk["attempt"]
+        text = chunk["text"] if raw else clean_lines(chunk["text"])
+        out.text(text)
+        end = text[-1:] or end
+    if out.form is Form.PEOPLE and not raw and end != "\n":
+        out.text("\n")
+    if not seen and out.form is Form.PEOPLE:
+        out.note("it said nothing")
+
+
 def attempt_line(attempt: Mapping[str, Any]) -> str:
     """One attempt in one line."""
     took = "" if attempt["duration_ms"] is None else f"  took {attempt['duration_ms']:,} ms"
@@ -72,6 +101,8 @@ def _news(call: Call, run: Mapping[str, Any], seen: tuple[str, int]) -> tuple[st
 
 
 def _where_now(call: Call, run: Mapping[str, Any]) -> None:
+    if _is_command(run):
+        call.out.note(f"what it said: hourhand runs logs {run['run_id']}")
     if run["status"] == "FAILED":
         call.out.note(f"dead letter: hourhand dlq show {run['run_id']}")
         call.out.note(f"send it back: hourhand dlq requeue {run['run_id']}")
@@ -81,3 +112,9 @@ def _status(run: Mapping[str, Any]) -> str:
     if run.get("cancel_asked") and run["status"] != "CANCELLED":
         return f"{run['status']}, cancel asked for"
     return f"{run['status']}, waits for a slot" if run.get("waits_for_slot") else str(run["status"])
+
+
+def _is_command(run: Mapping[str, Any]) -> bool:
+    """Whether it failed as a command does, which is told by its exit code alone."""
+    last = run["attempts"][-1] if run["attempts"] else {}
+    return run["status"] in ("FAILED", "RETRYING") and "exit_code" in (last.get("detail") or {})

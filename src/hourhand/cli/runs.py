@@ -1,4 +1,4 @@
-"""`runs`: list, look at, watch and cancel them."""
+"""`runs`: list, look at, read the log of, watch and cancel them."""
 
 from typing import Annotated
 
@@ -8,7 +8,7 @@ from hourhand.cli.job_view import run_columns
 from hourhand.cli.options import Call, command
 from hourhand.cli.output import Column
 from hourhand.cli.paging import Cursor, Limit
-from hourhand.cli.run_view import show_run, watch
+from hourhand.cli.run_view import show_log, show_run, watch
 from hourhand.cli.times import duration_s, now
 from hourhand.core.instant import SECOND_US, format_instant
 
@@ -19,6 +19,7 @@ def register(app: typer.Typer) -> None:
     """Add the commands."""
     command(app, "list")(list_runs)
     command(app, "show")(show)
+    command(app, "logs")(logs)
     command(app, "watch")(watch_run)
     command(app, "cancel", changes=True)(cancel)
 
@@ -50,6 +51,23 @@ def show(call: Call, run: RunId) -> None:
     """Show a run and its attempts."""
     document = call.client.runs.get(run)
     call.out.document(document, document["run_id"], lambda: show_run(call, document))
+
+
+def logs(
+    call: Call,
+    run: RunId,
+    follow: Annotated[
+        bool, typer.Option("--follow", "-f", help="As it is written, until the run ends.")
+    ] = False,
+    attempt: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="Only of this attempt; all of them unless given.")
+    ] = None,
+    raw: Annotated[
+        bool, typer.Option("--raw", help="Byte for byte, with what a terminal would act on.")
+    ] = False,
+) -> None:
+    """Print what a run said: the output of a command, or what a function logged."""
+    show_log(call, run, follow=follow, attempt=attempt, raw=raw)
 
 
 def watch_run(

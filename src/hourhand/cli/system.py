@@ -18,6 +18,9 @@ if TYPE_CHECKING:  # loaded by the commands that need it: most do not, and all s
     from hourhand.config import Flag
 
 ConfigFile = Annotated[Path | None, typer.Option("--config", metavar="FILE", help="Settings, as TOML.")]
+AllowShell = Annotated[
+    bool, typer.Option("--allow-shell", help="Run commands too (shell targets), as the user of this process.")
+]
 Modules = Annotated[
     list[str] | None,
     typer.Option("--import", metavar="MODULE", help="Job functions to serve; may be repeated."),
@@ -40,6 +43,7 @@ def register(app: typer.Typer, launch: Launch) -> None:
         ] = None,
         modules: Modules = None,
         concurrency: Annotated[int | None, typer.Option(help="Runs in hand at once.")] = None,
+        allow_shell: AllowShell = False,
         no_demo: Annotated[bool, typer.Option("--no-demo", help="No demo jobs in a new store.")] = False,
         config: ConfigFile = None,
     ) -> int:
@@ -48,7 +52,14 @@ def register(app: typer.Typer, launch: Launch) -> None:
 
         if port is not None and listen is not None:
             raise Usage("give either --port or --listen")
-        flags = _flags(port=port, listen=listen, data=data, modules=modules, concurrency=concurrency)
+        flags = _flags(
+            port=port,
+            listen=listen,
+            data=data,
+            modules=modules,
+            concurrency=concurrency,
+            allow_shell=allow_shell,
+        )
         loaded = load(flags=flags, environment=os.environ, config=config, folder=Path())
         return launch.up(loaded.settings(), UpOptions(demo=not no_demo))
 
@@ -110,6 +121,7 @@ def _flags(
     data: str | None,
     modules: list[str] | None,
     concurrency: int | None,
+    allow_shell: bool,
 ) -> "list[Flag]":
     from hourhand.config import Flag, sqlite_url
 
@@ -124,4 +136,6 @@ def _flags(
         flags.append(Flag(path="worker.import", value=modules, name="--import"))
     if concurrency is not None:
         flags.append(Flag(path="worker.concurrency", value=concurrency, name="--concurrency"))
+    if allow_shell:
+        flags.append(Flag(path="worker.shell", value=True, name="--allow-shell"))
     return flags

@@ -11,6 +11,12 @@ def clean(text: str) -> str:
     return _UNSAFE.sub(_escaped, text)
 
 
+def clean_lines(text: str) -> str:
+    """The same for text of many lines: what ends a line, and tabs, stay."""
+    kept = (_UNSAFE.sub(_escaped_in_lines, line) for line in text.replace("\r\n", "\n").split("\n"))
+    return "\n".join(kept)
+
+
 def shortened(text: str, width: int) -> str:
     """At most `width` characters, the cut shown."""
     return text if len(text) <= width else text[: width - 1] + "…"
@@ -26,3 +32,7 @@ def _escaped(match: re.Match[str]) -> str:
     return {9: "\\t", 10: "\\n", 13: "\\r"}.get(code) or (
         f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}"
     )
+
+
+def _escaped_in_lines(match: re.Match[str]) -> str:
+    return match[0] if match[0] == "\t" else _escaped(match)

@@ -16,6 +16,7 @@ from hourhand.core.lifecycle import FINAL
 
 FIRST_LOOK_S = 0.1
 LONGEST_LOOK_S = 1.0
+LOG_WAIT_S = 10
 
 Job = str | Mapping[str, Any]
 Run = str | Mapping[str, Any]
@@ -224,6 +225,37 @@ class Runs(_Endpoints[D]):
     def get(self, run: Run) -> Flow[Document]:
         """One run, wherever it is."""
         return self._ask("GET", _run_path(run))
+
+    @endpoint
+    def log(
+        self,
+        run: Run,
+        *,
+        attempt: int | None = None,
+        after: str | None = None,
+        limit: int = 100,
+        wait_s: float = 0,
+    ) -> Flow[Document]:
+        """A page of what it said: `{data, next_after, done}`; waits for more where there is nothing yet."""
+        query = {"attempt": attempt, "after": after, "limit": limit, "wait": wait_s or None}
+        return self._ask("GET", _run_path(run, "/log"), query=query)
+
+    @listing
+    def logs(
+        self, run: Run, *, attempt: int | None = None, after: str | None = None, follow: bool = False
+    ) -> Flow[None]:
+        """What it said, piece by piece; with `follow` until it has ended."""
+        wait = LOG_WAIT_S if follow else None
+        while True:
+            query = {"attempt": attempt, "after": after, "limit": 200, "wait": wait}
+            page = yield from self._ask("GET", _run_path(run, "/log"), query=query)
+            for chunk in page["data"]:
+                yield Item(chunk)
+            if page["done"] or (not page["data"] and not follow):
+                return
+            if not page["data"]:
+                yield Pause(seconds=FIRST_LOOK_S)
+            after = page["next_after"]
 
     @endpoint
     def cancel(self, run: Run, *, dry_run: bool = False) -> Flow[Document]:

@@ -167,6 +167,28 @@ class OneOf:
         return str(value)
 
 
+@dataclass(frozen=True, slots=True)
+class Switch:
+    """On or off."""
+
+    allowed: str = "true or false"
+
+    def parse(self, raw: object) -> bool:
+        """From a boolean or its word; also 1 and 0, on and off, yes and no."""
+        word = raw.strip().lower() if isinstance(raw, str) else raw
+        if isinstance(word, bool):
+            return word
+        if word in ("true", "1", "on", "yes"):
+            return True
+        if word in ("false", "0", "off", "no", ""):
+            return False
+        raise ValueError(self.allowed)
+
+    def show(self, value: object) -> str:
+        """The word."""
+        return "true" if value else "false"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Words:
     """A list; in the environment separated by commas or spaces."""

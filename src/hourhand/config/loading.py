@@ -16,6 +16,7 @@ from hourhand.config.settings import CLIENT_VARIABLES, ENVIRONMENT_PREFIX, Key, 
 from hourhand.config.store_urls import store_url_fault
 from hourhand.core.instant import format_duration
 from hourhand.core.schedule.errors import nearest
+from hourhand.core.shell import RUN_VARIABLES
 from hourhand.errors import CannotStart
 
 LOCAL_FILE = "hourhand.toml"
@@ -126,7 +127,7 @@ def _from_environment(environment: Mapping[str, str], findings: list[Finding]) -
     by_variable = {key.variable: key for key in keys()}
     by_file = {f"{key.variable}_FILE": key for key in keys() if key.secret}
     for name, text in sorted(environment.items()):
-        if not name.startswith(ENVIRONMENT_PREFIX) or name in CLIENT_VARIABLES:
+        if not name.startswith(ENVIRONMENT_PREFIX) or name in CLIENT_VARIABLES or name in RUN_VARIABLES:
             continue
         if name in by_variable:
             yield _Given(key=by_variable[name], raw=text, source=name)

@@ -19,6 +19,7 @@ from hourhand.config.kinds import (
     Size,
     StoreUrl,
     StoreUrls,
+    Switch,
     Text,
     Whole,
     Words,
@@ -165,6 +166,7 @@ class WorkerSettings:
     drain_us: int = _setting(
         Duration(low_us=0, high_us=HOUR_US), "30s", "how long running runs may take to finish at a stop"
     )
+    shell: bool = _setting(Switch(), False, "whether this worker runs commands (shell targets)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

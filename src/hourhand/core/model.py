@@ -119,7 +119,22 @@ class PythonTarget(msgspec.Struct, frozen=True, kw_only=True, tag="python"):
     function: str
 
 
-Target = HttpTarget | PythonTarget
+# Exit codes that say that the same again cannot help: wrong usage, bad data, no permission, bad configuration (as
+# sysexits.h numbers them), not executable, not found.
+NO_RETRY_CODES = (64, 65, 77, 78, 126, 127)
+
+
+class ShellTarget(msgspec.Struct, frozen=True, kw_only=True, tag="shell", omit_defaults=True):
+    """Runs a command; the payload is its stdin. Never a text for a shell to parse."""
+
+    argv: tuple[str, ...]
+    env: dict[str, str] = {}
+    cwd: str | None = None  # the worker's own, unless given
+    success_codes: tuple[int, ...] = (0,)
+    no_retry_codes: tuple[int, ...] = NO_RETRY_CODES
+
+
+Target = HttpTarget | PythonTarget | ShellTarget
 
 
 class Retry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -231,6 +246,7 @@ __all__ = [
     "PythonTarget",
     "Retry",
     "Rule",
+    "ShellTarget",
     "Target",
     "Timing",
     "Trigger",

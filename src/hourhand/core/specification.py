@@ -16,7 +16,9 @@ from hourhand.core.model import (
     CronTiming,
     HttpTarget,
     JobSpec,
+    ShellTarget,
 )
+from hourhand.core.shell import shell_faults
 
 MAX_JITTER_US = 30 * SECOND_US
 MAX_TIMEOUT_US = 7 * DAY_US
@@ -54,6 +56,8 @@ def faults_in(spec: JobSpec, limits: SpecLimits) -> list[Fault]:
     if isinstance(spec.target, HttpTarget):
         faults += header_faults(spec.target.headers)
         faults += _duration_faults("/target/timeout", spec.target.timeout_us, 1000, HOUR_US)
+    if isinstance(spec.target, ShellTarget):
+        faults += shell_faults(spec.target)
     return faults
 
 

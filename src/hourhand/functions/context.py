@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from hourhand.core.run import ClaimedRun
+    from hourhand.ports.log import AttemptLog, RunLog
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _FAKE_TIME = datetime(2026, 11, 16, 8, tzinfo=UTC)
@@ -18,16 +19,22 @@ _FAKE_TIME = datetime(2026, 11, 16, 8, tzinfo=UTC)
 class Run:
     """The attempt a function is called for. Ask for it with a first parameter `ctx`, or of this type."""
 
-    __slots__ = ("_log", "_progress", "_run", "_stop", "_task")
+    __slots__ = ("_kept", "_log", "_logs", "_progress", "_run", "_stop", "_task")
 
     def __init__(
-        self, run: "ClaimedRun", task: asyncio.Task[Any] | None = None, stop: threading.Event | None = None
+        self,
+        run: "ClaimedRun",
+        task: asyncio.Task[Any] | None = None,
+        stop: threading.Event | None = None,
+        logs: "RunLog | None" = None,
     ) -> None:
         self._run = run
         self._task = task  # of an async function
         self._stop = stop  # of a function on a thread
         self._progress: tuple[float, str] | None = None
         self._log: Any = None
+        self._logs = logs
+        self._kept: AttemptLog | None = None  # what was said, once something was
 
     @classmethod
     def fake(
@@ -113,12 +120,29 @@ class Run:
 
     @property
     def log(self) -> Any:
-        """A structlog logger that names the run."""
+        """A structlog logger that names the run; its lines are kept too, see `hourhand runs logs`."""
         if self._log is None:
             import structlog
 
-            self._log = structlog.get_logger("hourhand.run").bind(run_id=self.run_id, attempt=self.attempt)
+            from hourhand.functions.run_logger import RunLogger
+
+            inner = structlog.get_logger("hourhand.run").bind(run_id=self.run_id, attempt=self.attempt)
+            self._log = RunLogger(inner, self._keep)
         return self._log
+
+    @property
+    def kept_log(self) -> "AttemptLog | None":
+        """What was said with `log`, on its way to the store; None where nothing was."""
+        return self._kept
+
+    def _keep(self, line: str) -> None:
+        from hourhand.core.log import Stream
+
+        if self._kept is None:
+            if self._logs is None:
+                return
+            self._kept = self._logs.open(self._run)
+        self._kept.write(Stream.LOG, line)
 
     def __repr__(self) -> str:
         return f"<Run {self.run_id} attempt {self.attempt}>"

@@ -22,6 +22,7 @@ from typing import Protocol
 import msgspec
 
 from hourhand.core.identity import RunKey
+from hourhand.core.log import LogChunk, LogPlace
 from hourhand.core.model import Job, JobSpec, JobState, Version
 from hourhand.core.plan import ClockPlan, MisfireGroup, MissedTimes
 from hourhand.core.run import (
@@ -435,6 +436,21 @@ class Store(Protocol):
 
     async def list_runs(self, tenant: str, query: RunQuery) -> RunPage:
         """Finished runs of a tenant in a window of time, newest first."""
+        ...
+
+    # --- logs
+    async def append_log(self, chunks: Sequence[LogChunk]) -> None:
+        """Keep what attempts wrote. A chunk that is there already stays as it is, so this may be repeated.
+
+        Asks nobody whether the run exists: what an attempt says that was given up belongs to that attempt. Kept
+        as long as history.
+        """
+        ...
+
+    async def read_log(
+        self, key: RunKey, after: LogPlace, last_attempt: int | None, limit: int
+    ) -> list[LogChunk]:
+        """What the attempts of a run wrote, in order, behind a place; up to and with one attempt where it is given."""
         ...
 
     # --- dead letters

@@ -2,7 +2,8 @@
 
 Contract: `execute` returns a `Result` for everything that can go wrong with the call itself and
 raises only `asyncio.CancelledError`. When it is cancelled (deadline or a person) it lets go at once:
-sockets are closed, a thread that cannot be stopped is left behind and never blocks others.
+sockets are closed, a thread that cannot be stopped is left behind and never blocks others. Only what must be
+ended outside, a command, may take up to `services.worker.ABANDON_US`; a second cancellation cuts that short.
 It holds no state about runs, and never logs payloads or secrets.
 """
 

@@ -20,7 +20,7 @@ Targets = Mapping[type, Target]
 
 _encode = msgspec.json.Encoder().encode
 _log = logger("hourhand.attempt")
-_NO_TARGET = Failure(retryable=True, before_sending=True)
+_NO_TARGET = Failure(before_sending=True, unserved=True)
 
 
 class Attempt:

@@ -127,6 +127,11 @@ class EventLog:
                 subscription.replay([event for event in missed if asked.lets_through(event)])
         return subscription
 
+    @property
+    def is_closed(self) -> bool:
+        """Whether the process is ending."""
+        return self._closed
+
     def close(self) -> None:
         """End every stream; nobody can follow any more."""
         self._closed = True

@@ -14,6 +14,7 @@ from hourhand.core.instant import SECOND_US
 from hourhand.errors import Unavailable
 from hourhand.ports.leases import Leases
 from hourhand.ports.store import Hint, Store
+from hourhand.services.log_writer import LogWriter
 from hourhand.services.loop import Duty, Poll, Step, every_second, full_pause, never
 from hourhand.services.planner import Planner
 from hourhand.services.sweeper import Sweeper
@@ -26,6 +27,7 @@ RARE_POLL_US = 5 * SECOND_US  # in case a hint was lost although they arrive
 SWEEPERS_SEGMENT = 0  # whoever holds it sweeps for all
 _TIDY_PERIOD_US = 5 * SECOND_US
 _STEP_PATIENCE_S = 5.0
+_LOG_PATIENCE_S = 2.0
 
 _log = logger("hourhand.node")
 
@@ -59,11 +61,13 @@ class Node:
         telemetry: Telemetry,
         scheduler: Scheduler | None = None,
         worker: Worker | None = None,
+        log: LogWriter | None = None,
         hints_arrive: Callable[[], bool] = _no,
         draw: Callable[[], float] = full_pause,
     ) -> None:
         self._store = store
         self._worker = worker
+        self._log = log
         self._scheduler = scheduler
         self._clock = clock
         self._telemetry = telemetry
@@ -153,13 +157,19 @@ class Node:
         self._settle = self._duty("settle", worker.settle_step)
         self._beat = self._duty("heartbeat", worker.heartbeat, poll_us=never)
         self._cancel = self._duty("cancel", worker.cancel_step, poll_us=self._only_without_hints)
-        return self._claim, self._settle, self._beat, self._cancel
+        duties = self._claim, self._settle, self._beat, self._cancel
+        if self._log is None:
+            return duties
+        self._write = self._duty("log", self._log.step, poll_us=never)
+        return *duties, self._write
 
     async def _join_worker(self, worker: Worker) -> None:
         self._ticker = Ticker(worker.tick, self._clock)
         worker.on_timer = self._ticker.wake
         worker.on_room = self._claim.wake
         worker.on_outcome = self._settle.wake
+        if self._log is not None:
+            self._log.wakes(self._write.wake)
         await worker.join()
 
     async def _stop_worker(self, worker: Worker, patience_us: int) -> None:
@@ -169,10 +179,18 @@ class Node:
             _log.error("not all could be committed; the next start takes it up", why=error.message)
         finally:
             await self._end(*self._working)
+            await self._write_log()
             if self._ticker is not None:
                 self._ticker.stop()
         with contextlib.suppress(Unavailable):  # then the lease runs out by itself
             await worker.leave()
+
+    async def _write_log(self) -> None:
+        """Write down what the last attempts said, if the store answers soon."""
+        if self._log is not None:
+            with contextlib.suppress(Unavailable, TimeoutError):
+                async with asyncio.timeout(_LOG_PATIENCE_S):
+                    await self._log.flush()
 
     # --- duties
 

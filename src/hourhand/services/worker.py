@@ -25,7 +25,7 @@ from hourhand.services.room import Room
 from hourhand.telemetry import Telemetry, logger
 
 HEARTBEAT_US = 10 * SECOND_US
-ABANDON_US = 5 * SECOND_US  # how long a cancelled attempt may take to end before it is left behind
+ABANDON_US = 7 * SECOND_US  # how long a cancelled attempt may take to end before it is left behind
 _MOST_PER_CLAIM = 2_000
 _MOST_PER_SETTLE = 2_000
 _SMALL_CLAIM = 1_000  # or a quarter of what it can run
@@ -220,7 +220,11 @@ class Worker:
             await self._patiently(tasks, patience_us)
             for task in tasks:
                 task.cancel()
-            await asyncio.wait(tasks, timeout=_CUT_SHORT_S)
+            _, late = await asyncio.wait(tasks, timeout=_CUT_SHORT_S)
+            for task in late:
+                task.cancel()  # those that end something first now end it at once
+            if late:
+                await asyncio.wait(late, timeout=_CUT_SHORT_S)
         await self._commit_rest()
         await self._release_strangers(now_at)
 

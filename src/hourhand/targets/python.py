@@ -18,6 +18,7 @@ from hourhand.core.run import ClaimedRun
 from hourhand.functions.arguments import WrongArguments
 from hourhand.functions.context import Run
 from hourhand.functions.registry import RegisteredFunction
+from hourhand.ports.log import RunLog
 from hourhand.ports.target import OK, Result
 from hourhand.targets.loop_watch import LoopHeld
 from hourhand.targets.python_outcome import (
@@ -31,6 +32,8 @@ from hourhand.targets.python_outcome import (
 )
 from hourhand.targets.threads import Threads, ThreadsExhausted
 
+_LOG_S = 1.0  # for the store to take what was said
+
 _current_task = asyncio.current_task
 
 
@@ -38,9 +41,15 @@ class PythonExecutor:
     """The Python target."""
 
     def __init__(
-        self, functions: Mapping[str, RegisteredFunction], *, threads: int = 64, left_behind_max: int = 512
+        self,
+        functions: Mapping[str, RegisteredFunction],
+        *,
+        threads: int = 64,
+        left_behind_max: int = 512,
+        log: RunLog | None = None,
     ) -> None:
         self._functions = functions
+        self._log = log
         self._threads = Threads("hourhand-function", size=threads, left_behind_max=left_behind_max)
 
     async def execute(self, run: ClaimedRun) -> Result:
@@ -57,14 +66,20 @@ class PythonExecutor:
             return wrong_arguments(error)
         if not registered.is_async:
             return await self._execute_on_thread(registered, run, given)
+        context = None
         try:
             if arguments.takes_context:
-                value = await registered.function(Run(run, _current_task()), **given)
+                context = Run(run, _current_task(), logs=self._log)
+                value = await registered.function(context, **given)
             else:
                 value = await registered.function(**given)
         except BaseException as error:
-            return _caught(error)
-        return OK if value is None else returned(value)
+            result = _caught(error)
+        else:
+            result = OK if value is None else returned(value)
+        if context is not None and context.kept_log is not None:
+            await context.kept_log.close(_LOG_S)
+        return result
 
     async def close(self) -> None:
         """Lets the threads go; one that is still in a function ends with it, or with the process."""
@@ -79,10 +94,13 @@ class PythonExecutor:
         self, registered: RegisteredFunction, run: ClaimedRun, given: dict[str, Any]
     ) -> Result:
         stop = threading.Event()
-        context = Run(run, stop=stop) if registered.arguments.takes_context else None
+        context = Run(run, stop=stop, logs=self._log) if registered.arguments.takes_context else None
         try:
             done = await self._threads.run(partial(_call, registered, context, given), registered.name)
-            return done if isinstance(done, Result) else await _awaited(done)
+            result = done if isinstance(done, Result) else await _awaited(done)
+            if context is not None and context.kept_log is not None:
+                await context.kept_log.close(_LOG_S)
+            return result
         except ThreadsExhausted as error:
             return no_thread(error)
         finally:

@@ -14,6 +14,7 @@ from hourhand.core.plan import MissedTimes
 from hourhand.core.run import AttemptRow, DeadLetter, Progress, RunView
 from hourhand.core.schedule import Occurrence
 from hourhand.ports.store import DeadGroup, NodeInfo
+from hourhand.services.run_logs import LogPage
 from hourhand.services.runs import Status
 from hourhand.web.documents import job_document, spec_document
 
@@ -100,6 +101,24 @@ def run_answer(run: RunView) -> dict[str, Any]:
         "awaits_report": run.awaits_report,
         "deadline_at": instant(run.deadline_at),
         "progress": None if run.progress is None else _progress(run.progress),
+    }
+
+
+def log_answer(page: LogPage) -> dict[str, Any]:
+    """What a run's attempts said."""
+    return {
+        "data": [
+            {
+                "attempt": chunk.attempt,
+                "seq": chunk.seq,
+                "at": format_instant(chunk.at),
+                "stream": chunk.stream,
+                "text": chunk.text,
+            }
+            for chunk in page.chunks
+        ],
+        "next_after": f"{page.next_after.attempt}-{page.next_after.seq}",
+        "done": page.done,
     }
 
 

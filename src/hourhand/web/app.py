@@ -9,6 +9,7 @@ from hourhand.ports.store import Store
 from hourhand.services.event_log import EventLog
 from hourhand.services.jobs import Jobs
 from hourhand.services.reports import Reports
+from hourhand.services.run_logs import RunLogs
 from hourhand.services.runs import Runs
 from hourhand.web import problems
 from hourhand.web.context import Parts, WebContext, WebSettings
@@ -50,6 +51,7 @@ def create_app(
         jobs=jobs,
         runs=runs,
         reports=reports or Reports(store=store),
+        logs=RunLogs(store=store, runs=runs, clock=clock),
         store=store,
         clock=clock,
         registry=registry,

@@ -13,6 +13,7 @@ from hourhand.ports.store import Store
 from hourhand.services.event_log import EventLog
 from hourhand.services.jobs import Jobs
 from hourhand.services.reports import Reports
+from hourhand.services.run_logs import RunLogs
 from hourhand.services.runs import Runs
 from hourhand.web.documents import DocumentRules
 
@@ -32,6 +33,7 @@ class WebContext(msgspec.Struct, frozen=True, kw_only=True):
     jobs: Jobs
     runs: Runs
     reports: Reports
+    logs: RunLogs
     store: Store
     clock: Clock
     registry: CollectorRegistry

@@ -23,6 +23,7 @@ from hourhand.core.model import (
     OnceTiming,
     PythonTarget,
     Retry,
+    ShellTarget,
     Target,
     Timing,
 )
@@ -38,6 +39,7 @@ from hourhand.web.schema import (
     MisfireDocument,
     PythonTargetDocument,
     RetryDocument,
+    ShellTargetDocument,
 )
 from hourhand.web.timings import timing_of
 
@@ -166,6 +168,8 @@ def _target(document: JobDocument, rules: DocumentRules, faults: list[Fault]) ->
         case PythonTargetDocument(function=function):
             faults += _function_faults(function)
             return PythonTarget(function=function)
+        case ShellTargetDocument() as shell:
+            return msgspec.structs.replace(ShellTarget(argv=tuple(shell.argv)), **_shell_fields(shell))
         case HttpTargetDocument() as http:
             faults += url_faults(http.url)
             target = HttpTarget(url=http.url, timeout_us=rules.target_timeout_us)
@@ -184,6 +188,12 @@ def _http_fields(http: HttpTargetDocument, faults: list[Fault]) -> dict[str, Any
         faults.append(Fault(pointer="/target/timeout", expected="more than 0", got="0s"))
     fields = {"method": http.method, "headers": http.headers, "timeout_us": http.timeout}
     return {name: value for name, value in fields.items() if value is not None}
+
+
+def _shell_fields(shell: ShellTargetDocument) -> dict[str, Any]:
+    codes = {"success_codes": shell.success_codes, "no_retry_codes": shell.no_retry_codes}
+    lists = {name: tuple(value) for name, value in codes.items() if value is not None}
+    return {**_named({"env": shell.env, "cwd": shell.cwd}), **lists}
 
 
 def _function_faults(function: str) -> list[Fault]:
@@ -263,6 +273,15 @@ def _target_document(target: Target) -> dict[str, Any]:
             }
         case PythonTarget():
             return {"type": "python", "function": target.function}
+        case ShellTarget():
+            return {
+                "type": "shell",
+                "argv": list(target.argv),
+                "env": target.env,
+                "cwd": target.cwd,
+                "success_codes": list(target.success_codes),
+                "no_retry_codes": list(target.no_retry_codes),
+            }
 
 
 def _instant_or_none(at: int | None) -> str | None:

@@ -26,10 +26,11 @@ from hourhand.web.schema import (
     PythonTargetDocument,
     RetryDocument,
     ScheduleDocument,
+    ShellTargetDocument,
 )
 
-TARGET_KINDS = ("http", "python")
-_LATER_TARGETS = ("shell", "grpc", "container")
+TARGET_KINDS = ("http", "python", "shell")
+_LATER_TARGETS = ("grpc", "container")
 
 _EXPECTED = {
     "string_type": "a text",
@@ -50,6 +51,7 @@ _NESTED: dict[tuple[str, ...], type[BaseModel]] = {
     ("misfire",): MisfireDocument,
     ("target", "http"): HttpTargetDocument,
     ("target", "python"): PythonTargetDocument,
+    ("target", "shell"): ShellTargetDocument,
     ("filter",): DeadFilterDocument,
 }
 _MAX_FAULTS = 50
@@ -135,7 +137,7 @@ def _fault(found: Any, model: type[BaseModel]) -> Fault:
 def _target_fault(value: Any) -> Fault:
     kind = value.get("type") if isinstance(value, dict) else None
     hint = f"{kind} targets are not available in this version" if kind in _LATER_TARGETS else None
-    allowed = " or ".join(TARGET_KINDS)
+    allowed = f"{', '.join(TARGET_KINDS[:-1])} or {TARGET_KINDS[-1]}"
     return Fault(pointer="/target/type", expected=allowed, got=shown(kind), hint=hint)
 
 

@@ -86,6 +86,8 @@ def _settle_target(document: dict[str, Any], change: dict[str, Any]) -> None:
     elif url is not None:
         change["callback_url"] = url  # both are named: refused as it would be in a whole document
     target = change.get("target")
-    names_kind = isinstance(target, dict) and not target.keys().isdisjoint({"type", "function", "url"})
+    names_kind = isinstance(target, dict) and not target.keys().isdisjoint(
+        {"type", "function", "url", "argv"}
+    )
     if names_kind and target_kind(target) != document["target"]["type"]:
         document["target"] = {}

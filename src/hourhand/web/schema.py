@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag
 
+from hourhand.core.model import NO_RETRY_CODES
 from hourhand.web.fields import (
     Concurrency,
     DeliveryWord,
@@ -83,6 +84,23 @@ class PythonTargetDocument(BaseModel):
     function: str = Field(description="Module and function.", examples=["app.tasks:daily_report"])
 
 
+class ShellTargetDocument(BaseModel):
+    """A command, run by workers whose operator allows it; the payload is its stdin."""
+
+    model_config = _CONFIG
+
+    type: Literal["shell"] = Field(default="shell", description="A command.", examples=["shell"])
+    argv: list[str] = Field(
+        description="The command and its arguments; no shell reads them.", examples=[["backup", "--all"]]
+    )
+    env: dict[str, str] | None = _field("Variables beside the few that are passed on.", {"LEVEL": "3"}, {})
+    cwd: str | None = _field("Its working directory; the worker's unless given.", "/srv/backup")
+    success_codes: list[int] | None = _field("Exit codes that mean success.", [0], [0])
+    no_retry_codes: list[int] | None = _field(
+        "Exit codes after which it is not tried again.", [64, 65], list(NO_RETRY_CODES)
+    )
+
+
 def target_kind(value: Any) -> str | None:
     """Which shape of target this is; a plain text is a URL, and `type` may be left out."""
     if isinstance(value, str):
@@ -91,14 +109,15 @@ def target_kind(value: Any) -> str | None:
         return "http"  # whose shape then says that an object was expected
     kind = value.get("type")
     if kind is None:
-        return "python" if "function" in value else "http"
+        return "python" if "function" in value else "shell" if "argv" in value else "http"
     return kind if isinstance(kind, str) else None
 
 
 TargetDocument = Annotated[
     Annotated[str, Tag("url")]
     | Annotated[HttpTargetDocument, Tag("http")]
-    | Annotated[PythonTargetDocument, Tag("python")],
+    | Annotated[PythonTargetDocument, Tag("python")]
+    | Annotated[ShellTargetDocument, Tag("shell")],
     Discriminator(target_kind),
 ]
 

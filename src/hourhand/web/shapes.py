@@ -201,6 +201,30 @@ class RunList(BaseModel):
     partial: list[str] | None = _may_be("Databases that did not answer: theirs are not here.", ["shard 1"])
 
 
+class LogChunkAnswer(BaseModel):
+    """A piece of what an attempt said."""
+
+    model_config = _CONFIG
+
+    attempt: int = _is("Which attempt said it.", 1)
+    seq: int = _is("Its place within the attempt, from 1.", 1)
+    at: str = _is("When the worker read it.", _TIME)
+    stream: Literal["output", "log", "system"] = _is(
+        "A command's stdout and stderr, a function's log, or a note of hourhand's own.", "output"
+    )
+    text: str = _is("Text as it came, control characters included; not always whole lines.", "done\n")
+
+
+class LogAnswer(BaseModel):
+    """What the attempts of a run said, in order."""
+
+    model_config = _CONFIG
+
+    data: list[LogChunkAnswer] = _is("The pieces.", [])
+    next_after: str = _is("Where to go on: give it as `after`.", "1-7")
+    done: bool = _is("Whether that was all, and no more can come.", True)
+
+
 class TimeAnswer(BaseModel):
     """A time that fires, or one that DST keeps from firing."""
 

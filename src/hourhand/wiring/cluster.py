@@ -22,6 +22,7 @@ from hourhand.ids import IdSource
 from hourhand.ports.target import Target
 from hourhand.services.event_log import EventLog
 from hourhand.services.local_events import LocalEvents
+from hourhand.services.log_writer import LogRouter
 from hourhand.services.node import Node
 from hourhand.services.publisher import Publisher
 from hourhand.services.reports import Reports
@@ -134,6 +135,7 @@ class _Process:
         self._ids = IdSource(self._clock)
         self._local = LocalEvents()
         self._front_bus = FrontBus(self._local)
+        self._logs = LogRouter()
         self._targets: Mapping[type, Target] = {}
         self._tokens = ReportTokens()
         self._started: dict[int, Node] = {}
@@ -161,7 +163,7 @@ class _Process:
         if Role.WORKER in self._roles:
             base = self._settings.server.url or f"http://{self._settings.server.listen}"
             self._targets = build_targets(
-                self._settings, self._clock, self._functions, base + PREFIX, self._tokens
+                self._settings, self._clock, self._functions, base + PREFIX, self._tokens, self._logs
             )
         watch = LoopWatch(PythonExecutor.execute.__code__)
         self._nodes = Nodes(
@@ -170,6 +172,7 @@ class _Process:
             telemetry=self._telemetry,
             targets=self._targets,
             room=Room(self._settings.worker.concurrency),
+            logs=self._logs,
         )
         tasks = [asyncio.create_task(self._arrived(one)) for one in self._databases.opened]
         tasks.append(asyncio.create_task(self._databases.follow(self._arrived)))
@@ -228,6 +231,7 @@ class _Process:
             works=Role.WORKER in self._roles,
             settled=publisher.settled,
             hints_arrive=lambda: store.channel.listening,
+            shard=database.index,
         )
         self._starting.add(database.index)
         if len(self._settings.store.databases) > 1:

@@ -12,6 +12,7 @@ from hourhand.leases.native import NativeLeases
 from hourhand.ports.store import Store
 from hourhand.ports.target import Target
 from hourhand.queues.native import NativeQueue
+from hourhand.services.log_writer import LogRouter, LogWriter
 from hourhand.services.node import Node, Scheduler
 from hourhand.services.planner import Planner
 from hourhand.services.room import Room
@@ -36,6 +37,7 @@ class Nodes:
     telemetry: Telemetry
     targets: Mapping[type, Target]
     room: Room
+    logs: LogRouter
 
     def joint(self, store: Store, clock: Clock, settled: Settled) -> tuple[Node, Worker]:
         """Scheduler and worker under one lease: a store that only this process has."""
@@ -47,6 +49,7 @@ class Nodes:
             telemetry=self.telemetry,
             scheduler=self._scheduler(store, clock, leases),
             worker=worker,
+            log=self._log(store, clock),
         )
         return node, worker
 
@@ -59,6 +62,7 @@ class Nodes:
         works: bool,
         settled: Settled,
         hints_arrive: Callable[[], bool],
+        shard: int = 0,
     ) -> Node:
         """A scheduler, a worker or both, each under a lease of its own, on a store that others have too."""
         return Node(
@@ -67,9 +71,15 @@ class Nodes:
             telemetry=self.telemetry,
             scheduler=self._tenured(store, clock) if plans else None,
             worker=self._leased(store, clock, settled) if works else None,
+            log=self._log(store, clock, shard) if works else None,
             hints_arrive=hints_arrive,
             draw=draw,
         )
+
+    def _log(self, store: Store, clock: Clock, shard: int = 0) -> LogWriter:
+        writer = LogWriter(store=store, clock=clock)
+        self.logs.add(writer, shard)
+        return writer
 
     def _tenured(self, store: Store, clock: Clock) -> Scheduler:
         lease_us = self.settings.scheduler.lease_us

@@ -8,17 +8,19 @@ from fastapi import FastAPI
 
 from hourhand.clock import Clock
 from hourhand.config import Settings, store_url_fault
-from hourhand.core.model import HttpTarget, PythonTarget
+from hourhand.core.model import HttpTarget, PythonTarget, ShellTarget
 from hourhand.core.report import ReportTokens
 from hourhand.core.signature import parse_secret
 from hourhand.core.specification import SpecLimits
 from hourhand.errors import CannotStart
 from hourhand.functions import RegisteredFunction
 from hourhand.ids import IdSource
+from hourhand.ports.log import RunLog
 from hourhand.ports.store import Store
 from hourhand.ports.target import Target
 from hourhand.services.event_log import EventLog
 from hourhand.services.jobs import Jobs, JobsChanged
+from hourhand.services.log_writer import LogRouter
 from hourhand.services.node import Node
 from hourhand.services.reports import Reports
 from hourhand.services.room import Room
@@ -27,6 +29,7 @@ from hourhand.services.worker import Settled, Worker
 from hourhand.targets.addresses import parse_allowed
 from hourhand.targets.http import HttpExecutor, HttpSettings
 from hourhand.targets.python import PythonExecutor
+from hourhand.targets.shell import NoShell, ShellExecutor
 from hourhand.telemetry import Telemetry
 from hourhand.web.app import create_app
 from hourhand.web.context import WebSettings
@@ -82,6 +85,7 @@ def build_targets(
     functions: Mapping[str, RegisteredFunction],
     report_base: str,
     tokens: ReportTokens,
+    log: RunLog,
 ) -> dict[type, Target]:
     """What can be executed, by the type of a job's target."""
     http = HttpSettings(
@@ -92,7 +96,8 @@ def build_targets(
     threads = min(_THREADS, settings.worker.concurrency)
     return {
         HttpTarget: HttpExecutor(clock, http, tokens.token_for),
-        PythonTarget: PythonExecutor(functions, threads=threads),
+        PythonTarget: PythonExecutor(functions, threads=threads, log=log),
+        ShellTarget: ShellExecutor(log) if settings.worker.shell else NoShell(),
     }
 
 
@@ -104,6 +109,7 @@ def build_parts(
     ids: IdSource,
     telemetry: Telemetry,
     targets: Mapping[type, Target],
+    logs: LogRouter,
     settled: Settled = lambda batch: None,
     jobs_changed: JobsChanged = lambda kind, jobs: None,
 ) -> Parts:
@@ -114,6 +120,7 @@ def build_parts(
         telemetry=telemetry,
         targets=targets,
         room=Room(settings.worker.concurrency),
+        logs=logs,
     )
     node, worker = nodes.joint(store, clock, settled)
     jobs, runs = build_use_cases(settings, store=store, clock=clock, ids=ids, jobs_changed=jobs_changed)

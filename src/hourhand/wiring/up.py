@@ -23,6 +23,7 @@ from hourhand.ids import IdSource
 from hourhand.ports.store import Store
 from hourhand.services.event_log import EventLog
 from hourhand.services.local_events import LocalEvents
+from hourhand.services.log_writer import LogRouter
 from hourhand.services.publisher import Publisher
 from hourhand.services.reports import Reports
 from hourhand.targets.loop_watch import LoopWatch
@@ -70,7 +71,7 @@ class _Up:
         store = open_store(settings, clock)
         feed, writer = feed_for(sys.stdout, colour=sys.stdout.isatty())
         base = (settings.server.url or address) + PREFIX
-        ids, bus, events = IdSource(clock), LocalEvents(), EventLog(clock=clock)
+        ids, bus, events, logs = IdSource(clock), LocalEvents(), EventLog(clock=clock), LogRouter()
         bus.subscribe(events.add)
         publisher = Publisher(bus=bus, clock=clock, publisher=f"{ids.node_id():x}")
 
@@ -84,7 +85,8 @@ class _Up:
             clock=clock,
             ids=ids,
             telemetry=Telemetry(),
-            targets=build_targets(settings, clock, self._functions, base, await _tokens(store)),
+            targets=build_targets(settings, clock, self._functions, base, await _tokens(store), logs),
+            logs=logs,
             settled=settled,
             jobs_changed=publisher.jobs_changed,
         )

@@ -14,6 +14,7 @@ from hourhand.stores.relational.tx import Tx
 
 _LANES_AT_ONCE = 8  # whose late runs one look goes through
 _REQUEST_KEY_LIFE_US = DAY_US
+_ROWS_PER_CHUNK = 10  # a chunk of a log takes as much to drop as so many other rows
 _LOST_NODE_LIFE_US = DAY_US  # a process that slept for less learns that its lease is lost
 
 
@@ -62,7 +63,9 @@ async def purge(tx: Tx, history_before_at: int, dead_before_at: int, limit: int)
         await tx.run("purge_request_keys", (tx.now_at - _REQUEST_KEY_LIFE_US, limit)),
     ]
     await tx.run("purge_gaps", (history_before_at,))
-    return max(counts) >= limit
+    chunks_most = max(1, limit // _ROWS_PER_CHUNK)
+    chunks = await tx.run("purge_log", (chunks_most, history_before_at))
+    return max(counts) >= limit or chunks >= chunks_most
 
 
 async def _judge_lane(tx: Tx, lane: int, cursor: Cursor, limit: int) -> tuple[int, Cursor | None]:

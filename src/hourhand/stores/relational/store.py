@@ -7,11 +7,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Protocol
 
 from hourhand.core.identity import RunKey
+from hourhand.core.log import LogChunk, LogPlace
 from hourhand.core.model import Job, JobSpec, Version
 from hourhand.core.plan import MissedTimes
 from hourhand.core.run import AttemptFacts, ProgressNote, RunView
 from hourhand.ports import store as port
-from hourhand.stores.relational import clocks, edits, jobs, letters, nodes, reading, repair, reports
+from hourhand.stores.relational import clocks, edits, jobs, letters, logs, nodes, reading, repair, reports
 from hourhand.stores.relational.membership import Settings
 from hourhand.stores.relational.tx import Operation, T, Tx
 
@@ -190,6 +191,15 @@ class RelationalStore:
 
     async def list_runs(self, tenant: str, query: port.RunQuery) -> port.RunPage:
         return await self._engine.read(lambda tx: reading.list_runs(tx, tenant, query, self._finished))
+
+    # --- logs
+    async def append_log(self, chunks: Sequence[LogChunk]) -> None:
+        await self._engine.write(lambda tx: logs.append_log(tx, chunks))
+
+    async def read_log(
+        self, key: RunKey, after: LogPlace, last_attempt: int | None, limit: int
+    ) -> list[LogChunk]:
+        return await self._engine.read(lambda tx: logs.read_log(tx, key, after, last_attempt, limit))
 
     # --- dead letters
     async def dead_letters(self, tenant: str, query: port.DeadQuery) -> port.DeadPage:

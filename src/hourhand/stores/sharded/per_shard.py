@@ -7,6 +7,7 @@ them is a mistake in wiring, and is said so.
 from collections.abc import Mapping, Sequence
 from typing import Never
 
+from hourhand.core.log import LogChunk
 from hourhand.core.plan import ClockPlan
 from hourhand.ports import store as port
 
@@ -53,6 +54,9 @@ class PerShardVerbs:
 
     async def tidy(self) -> None:
         _refuse("tidy")
+
+    async def append_log(self, chunks: Sequence[LogChunk]) -> None:
+        _refuse("append_log")
 
     async def renew_node(self, node_id: int, kind: str, name: str, lease_us: int) -> None:
         _refuse("renew_node")

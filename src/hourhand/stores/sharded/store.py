@@ -15,6 +15,7 @@ import msgspec
 
 from hourhand.core.buckets import BUCKETS, BucketMap, bucket_of, key_placement, placement, placement_fault
 from hourhand.core.identity import RunKey, shard_of
+from hourhand.core.log import LogChunk, LogPlace
 from hourhand.core.model import Job, JobSpec, Version
 from hourhand.core.plan import MissedTimes
 from hourhand.core.run import AttemptFacts, ProgressNote, RunView, Settlement
@@ -209,6 +210,15 @@ class ShardedStore(PerShardVerbs):
 
     async def note_progress(self, notes: Sequence[ProgressNote]) -> list[ProgressNote]:
         return await self._each_refusal(notes, lambda part, shard: shard.note_progress(part))
+
+    # --- logs
+    async def read_log(
+        self, key: RunKey, after: LogPlace, last_attempt: int | None, limit: int
+    ) -> list[LogChunk]:
+        found = await self._ask_home(
+            key.job_id, lambda shard: shard.read_log(key, after, last_attempt, limit)
+        )
+        return found or []
 
     # --- dead letters
     async def dead_letters(self, tenant: str, query: port.DeadQuery) -> port.DeadPage:

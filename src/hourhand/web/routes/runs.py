@@ -1,5 +1,6 @@
-"""Runs across jobs: list, read, cancel."""
+"""Runs across jobs: list, read, their logs, cancel."""
 
+import re
 from typing import Annotated
 
 from fastapi import APIRouter, Path, Query, Request
@@ -8,9 +9,11 @@ from starlette.responses import Response
 from hourhand.core.fault import Fault
 from hourhand.core.instant import HOUR_US, SECOND_US
 from hourhand.core.lifecycle import FINAL, State
+from hourhand.core.log import LogPlace
 from hourhand.errors import Conflict, Invalid
 from hourhand.ports.store import RunQuery
-from hourhand.web.answers import json_answer, run_answer
+from hourhand.services.run_logs import MAX_WAIT_S
+from hourhand.web.answers import json_answer, log_answer, run_answer
 from hourhand.web.context import caller_of
 from hourhand.web.cursors import page, read_cursor, write_cursor
 from hourhand.web.openapi import problems
@@ -24,9 +27,11 @@ from hourhand.web.requests import (
     job_filter_in,
     run_key_in,
 )
-from hourhand.web.shapes import RunAnswer, RunList
+from hourhand.web.shapes import LogAnswer, RunAnswer, RunList
 
 router = APIRouter(tags=["runs"], route_class=StrictRoute)
+
+_PLACE = re.compile(r"(\d{1,10})-(\d{1,10})", re.ASCII)
 
 RunIdText = Annotated[str, Path(description="The run's id.", examples=["J-0d3x8m2k7q1vt@20261116T080000Z"])]
 
@@ -78,6 +83,38 @@ async def read_run(request: Request, run_id: RunIdText) -> Response:
     return json_answer(run_answer(await web.runs.get(tenant, run_key_in(run_id))))
 
 
+@router.get(
+    "/runs/{run_id}/log", summary="What a run said", response_model=LogAnswer, responses=problems(404)
+)
+async def read_log(
+    request: Request,
+    run_id: RunIdText,
+    attempt: Annotated[
+        int | None, Query(ge=1, le=1 << 31, description="Only of this attempt; all of them unless given.")
+    ] = None,
+    after: Annotated[
+        str | None, Query(description="Go on behind this: `next_after` of the answer before.")
+    ] = None,
+    limit: Limit = 100,
+    wait: Annotated[
+        float,
+        Query(ge=0, le=MAX_WAIT_S, description="Seconds to wait for more, where there is nothing yet."),
+    ] = 0,
+) -> Response:
+    """Output of commands, and what functions log. To follow it ask again with `after` and `wait` until `done`."""
+    web, tenant = caller_of(request)
+    page = await web.logs.read(
+        tenant,
+        run_key_in(run_id),
+        attempt=attempt,
+        after=_place_in(after),
+        limit=limit,
+        wait_s=wait,
+        stopped=lambda: web.events.is_closed,
+    )
+    return json_answer(log_answer(page), headers={"Cache-Control": "no-store"})
+
+
 @router.post(
     "/runs/{run_id}/cancel",
     summary="Cancel a run",
@@ -99,3 +136,13 @@ async def cancel_run(request: Request, run_id: RunIdText, dry_run: DryRun = Fals
         return json_answer({**run_answer(run), "dry_run": True})
     run = await web.runs.cancel(tenant, key)
     return json_answer(run_answer(run), 200 if run.state in FINAL else 202)
+
+
+def _place_in(text: str | None) -> LogPlace | None:
+    if text is None:
+        return None
+    found = _PLACE.fullmatch(text)
+    if found is None:
+        fault = Fault(pointer="?after", expected="the next_after of this log", got=repr(text[:60]))
+        raise Invalid("after: expected the next_after of this log, such as 1-7", [fault])
+    return LogPlace(int(found[1]), int(found[2]))

@@ -109,6 +109,10 @@ DELETE FROM dead WHERE ctid = ANY (ARRAY(SELECT ctid FROM dead WHERE failed_at <
 DELETE FROM request_keys WHERE ctid = ANY (ARRAY(
     SELECT ctid FROM request_keys WHERE made_at < $1 ORDER BY made_at LIMIT $2));
 
+-- purge_log: drop old chunks of runs that have no partition of their own
+DELETE FROM run_log_far WHERE ctid = ANY (ARRAY(
+    SELECT ctid FROM run_log_far WHERE at < $2 ORDER BY at LIMIT $1));
+
 -- purge_gaps: forget gaps that are older than history
 DELETE FROM clock_gaps WHERE ctid = ANY (ARRAY(
     SELECT ctid FROM clock_gaps WHERE decided_at < $1 ORDER BY decided_at LIMIT 10000));

@@ -85,5 +85,9 @@ DELETE FROM dead WHERE (job_id, scheduled_at) IN (
 DELETE FROM request_keys WHERE (job_id, key) IN (
     SELECT job_id, key FROM request_keys WHERE made_at < ? ORDER BY made_at LIMIT ?);
 
+-- purge_log: drop old chunks of logs from the front
+DELETE FROM run_log WHERE id <= (
+    SELECT max(id) FROM (SELECT id, at FROM run_log ORDER BY id LIMIT ?) WHERE at < ?);
+
 -- purge_gaps: forget gaps that are older than history
 DELETE FROM clock_gaps WHERE decided_at < ?;
