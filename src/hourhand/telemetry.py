@@ -183,6 +183,7 @@ def _backlog_families(backlog: Backlog) -> Iterator[Metric]:
         ("hourhand_planned", "Runs planned and not yet taken.", backlog.planned),
         ("hourhand_running", "Runs in a worker's hand or between two attempts.", backlog.running),
         ("hourhand_blocked", "Runs waiting for a slot of their job.", backlog.blocked),
+        ("hourhand_waiting", "Runs waiting for the jobs that they follow.", backlog.waiting),
         ("hourhand_dead", "Dead letters.", backlog.dead),
     )
     for name, help, size in sizes:

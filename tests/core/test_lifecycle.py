@@ -19,18 +19,25 @@ def test_every_state_can_be_reached_and_left_or_is_final() -> None:
     reached = {State.PENDING, *(target for target, _ in TRANSITIONS.values())}
     assert reached == set(State)
     left = {state for state, _ in TRANSITIONS}
-    assert set(State) - left == FINAL - {State.FAILED}
+    assert set(State) - left == FINAL - {State.FAILED, State.SKIPPED}
 
 
 def test_every_event_has_its_place() -> None:
     assert {event for _, event in TRANSITIONS} == set(Event)
 
 
-@pytest.mark.parametrize("state", sorted(FINAL - {State.FAILED}))
+@pytest.mark.parametrize("state", sorted(FINAL - {State.FAILED, State.SKIPPED}))
 @pytest.mark.parametrize("event", list(Event))
 def test_nothing_happens_to_what_has_ended(state: State, event: Event) -> None:
     with pytest.raises(IllegalTransition, match="nothing"):
         after(state, event)
+
+
+@pytest.mark.parametrize("event", sorted(set(Event) - {Event.REQUEUE}))
+def test_what_was_skipped_can_only_be_brought_back(event: Event) -> None:
+    assert after(State.SKIPPED, Event.REQUEUE) is State.PENDING
+    with pytest.raises(IllegalTransition, match="possible: requeue"):
+        after(State.SKIPPED, event)
 
 
 def test_the_ways_of_the_design() -> None:

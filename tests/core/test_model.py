@@ -72,8 +72,9 @@ def test_codes_of_triggers_never_change() -> None:
         "catch_up": 3,
         "requeued": 4,
         "rerun": 5,
+        "upstream": 6,
     }
-    assert [TRIGGER_CODES[trigger] for trigger in TRIGGERS] == list(range(6))
+    assert [TRIGGER_CODES[trigger] for trigger in TRIGGERS] == list(range(7))
 
 
 def test_a_claimed_run_names_itself() -> None:

@@ -18,6 +18,7 @@ CLOCKS = 50_000
 PLANNED = 100_000
 RUNNING = 50_000
 BLOCKED = 20_000
+WAITING = 50_000
 DEAD = 20_000
 HISTORY = 150_000
 BIG, SMALL = "big", "small"  # tenants: nine jobs of ten, and the rest
@@ -61,12 +62,22 @@ FROM generate_series(1, {DEAD}) AS n;
 INSERT INTO run_log (job_id, scheduled_at, at, bucket, attempt, seq, stream, text)
 SELECT CASE WHEN n % 6 = 0 THEN {HEAVY_JOB} ELSE n END, {NOW_AT}, {NOW_AT} - n, CASE WHEN n % 5 = 0 THEN 0 ELSE {TODAY} END,
     1, n, 0, 'said' FROM generate_series(1, 50000) AS n;
+INSERT INTO edges (parent_id, child_id, since_at, until_at)
+SELECT n, n + 1000, 0, CASE WHEN n % 10 = 0 THEN {NOW_AT} - n ELSE 4611686018427387903 END
+FROM generate_series(1, 50000) AS n;
 INSERT INTO request_keys (job_id, key, scheduled_at, made_at)
 SELECT n, 'request', {NOW_AT}, {NOW_AT} - n * 1000000::bigint FROM generate_series(1, 20000) AS n;
 INSERT INTO clock_gaps (clock_id, from_at, to_at, policy, grace_us, catch_up, missed, ran, decided_at)
 SELECT n, 0, 1, 'skip', 0, 0, 1, 0, {NOW_AT} - n * 1000000::bigint FROM generate_series(1, {CLOCKS}) AS n;
 """
 _FILL_HOT = f"""
+INSERT INTO descents (job_id, scheduled_at, state, trigger)
+SELECT n, {NOW_AT}, 3, 0 FROM generate_series(1, {WAITING}) AS n;
+INSERT INTO waiting (job_id, scheduled_at, made_at, deadline_at, look_at, fence, trigger, parents)
+SELECT n, {NOW_AT}, {NOW_AT}, {NOW_AT}, {NOW_AT} + n * 1000000::bigint, 0, 6, '[1,2]'
+FROM generate_series(1, {WAITING}) AS n;
+INSERT INTO signals (job_id, scheduled_at, parent_id, state)
+SELECT n, {NOW_AT}, 1, 3 FROM generate_series(1, {WAITING}) AS n;
 INSERT INTO planned (scheduled_at, job_id, lane, due_at, trigger, fence, tries)
 SELECT {NOW_AT} + (n / 1000 - 30) * 1000000::bigint, n, CASE WHEN n % 2 = 0 THEN 128 ELSE 128 + n % 120 END,
     {NOW_AT} + (n / 1000 - 30) * 1000000::bigint, (n % 20 = 0)::integer, 0, 0
@@ -83,6 +94,7 @@ SELECT job_id, scheduled_at, slot, {NOW_AT}, 0.5, fence, 'half' FROM running WHE
 INSERT INTO blocked (job_id, rank, scheduled_at, lane, due_at, trigger, fence, tries)
 SELECT (n % 2000 + 101) * 3, 0, {NOW_AT} - n, 128, {NOW_AT} - n, 0, 0, 0 FROM generate_series(1, {BLOCKED}) AS n;
 """
+_HOT = ("planned", "running", "blocked", "progress", "descents", "waiting", "signals")
 _SUMMARISE = """
 SELECT brin_summarize_new_values(c.oid) FROM pg_class AS c JOIN pg_am ON pg_am.oid = c.relam
 WHERE pg_am.amname = 'brin' AND c.relkind = 'i'
@@ -119,8 +131,8 @@ async def fill_hot(url: str) -> None:
 
 async def empty_hot(url: str) -> None:
     """Everything was done, and the server has cleaned up: these tables have not even a page."""
-    await _execute(url, "DELETE FROM planned; DELETE FROM running; DELETE FROM blocked; DELETE FROM progress")
-    await _execute(url, "VACUUM (ANALYZE) planned, running, blocked, progress")
+    await _execute(url, f"DELETE FROM {'; DELETE FROM '.join(_HOT)}")
+    await _execute(url, f"VACUUM (ANALYZE) {', '.join(_HOT)}")
 
 
 async def analyse(url: str) -> None:

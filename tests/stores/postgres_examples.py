@@ -347,9 +347,42 @@ SETTLING = {
     "add_ready": Example(([900_001], [0], [NOW_AT], [128], [NOW_AT], [0], [1], [0], [0])),
 }
 
+_PAIRS = f"[[7, {NOW_AT}], [8, {NOW_AT}], [1007, {NOW_AT}]]"
+GRAPHS = {
+    "lock_graph": Example((BIG,)),
+    "graph_jobs": Example((BIG, _JOBS)),
+    "children_now": Example((_JOBS, 10_001)),
+    "parents_among": Example((_HELD,)),
+    "add_edge": Example(([900_001], [900_002], [0], [NOW_AT])),
+    "end_edges": Example({"until": NOW_AT, "child_id": 1_007, "parent_ids": [7, 8]}),
+    "purge_edges": Example((NOW_AT, 100)),
+    "add_descent": Example(([7], [NOW_AT], [3], [0])),
+    "take_descents": Example((100,)),
+    "is_descending": Example((7, NOW_AT)),
+    "children_of": Example((_PAIRS,)),
+    "parents_at": Example((_PAIRS,)),
+    "share_jobs": Example((_JOBS,)),
+    "add_waiting": Example(([900_001], [NOW_AT], [0], [0], [0], [0], [6], ["[1]"])),
+    "hold_waiting": Example((_PAIRS,)),
+    "runs_elsewhere": Example((_PAIRS,)),
+    "drop_waiting": Example((_PAIRS,)),
+    "waiting_of": Example((9, 1_000)),
+    "waiting_at": Example((9, NOW_AT)),
+    "add_signal": Example(([900_001], [NOW_AT], [1], [3])),
+    "signals_of": Example((_PAIRS,)),
+    "drop_signals": Example((_PAIRS,)),
+    "forget_signals": Example((9, NOW_AT, [1, 2])),
+    "waits_to_look_at": Example((NOW_AT + 300 * SECOND_US, 100)),
+    "look_later": Example((f"[[7, {NOW_AT}, {NOW_AT}], [8, {NOW_AT}, {NOW_AT}]]",)),
+    "ended_as": Example({"job_id": HEAVY_JOB, "scheduled_at": NOW_AT}),
+    "drop_waiting_of": Example((9,)),
+    "drop_signals_of": Example((9,)),
+}
+
 EXAMPLES: dict[str, Example] = {
     **CLAIMS,
     **CLOCKS,
+    **GRAPHS,
     **JOBS,
     **LETTERS,
     **LOGS,

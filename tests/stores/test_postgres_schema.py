@@ -8,12 +8,9 @@ from typing import Any
 import asyncpg
 import pytest
 
-from hourhand.core.model import DEFAULT_POOL, Job
 from hourhand.errors import CannotStart, Unavailable
-from hourhand.ports.store import ClaimRequest
 from hourhand.stores.postgres import PostgresStore, schema
 from hourhand.stores.postgres.statements import steps
-from tests.contract.builders import draft, once, outcome, spec
 from tests.contract.scene import LONG_LEASE_US
 
 NAMES = [name for name, _ in steps()]
@@ -192,79 +189,3 @@ async def test_a_step_that_is_interrupted_leaves_nothing(migrated_url: str) -> N
                 await step
     assert await tables(migrated_url) == before
     assert (await schema.status(migrated_url)).version == NEWEST
-
-
-class Work:
-    """One process that makes one-time jobs and does what it finds, until it is told to stop."""
-
-    def __init__(self, store: PostgresStore, node_id: int) -> None:
-        self._store = store
-        self._node_id = node_id
-        self.made: list[int] = []
-        self.done: list[int] = []
-        self.rounds = 0
-        self._round = asyncio.Condition()
-        self.stopping = False
-
-    async def run(self) -> None:
-        await self._store.renew_node(self._node_id, "worker", str(self._node_id), LONG_LEASE_US)
-        while not self.stopping:
-            now_at = await self._store.now()
-            made = await self._store.create_jobs([draft(spec(once(now_at + n))) for n in range(5)])
-            self.made += [job.id for job in made if isinstance(job, Job)]
-            await self.work()
-            async with self._round:
-                self.rounds += 1
-                self._round.notify_all()
-
-    async def work(self) -> int:
-        request = ClaimRequest(
-            node_id=self._node_id, pools=(DEFAULT_POOL,), room=10, lead_us=0, taken_before=0, cursors={}
-        )
-        claim = await self._store.claim(request)
-        now_at = await self._store.now()
-        assert await self._store.settle("w", [outcome(run, now_at=now_at) for run in claim.runs]) == []
-        self.done += [run.job_id for run in claim.runs]
-        return len(claim.runs)
-
-    async def reach(self, rounds: int) -> None:
-        async with self._round:
-            await self._round.wait_for(lambda: self.rounds >= rounds)
-
-
-async def test_two_versions_work_side_by_side_through_a_step(postgres_url: str) -> None:
-    """The store of the version before is this code with the last step unknown to it: what a step must not break
-    is what that code asks of the tables, and this code asks the same.
-    """
-    await schema.up(postgres_url, only_to=NEWEST - 1)
-    with knowing(list(steps()[:-1])):
-        old_store = await PostgresStore.open(postgres_url)
-    async with asyncio.timeout(60), asyncio.TaskGroup() as group:
-        old = Work(old_store, 1)
-        old_run = group.create_task(old.run())
-        await old.reach(3)
-        rounds = old.rounds
-        assert await schema.up(postgres_url) == NAMES[-1:]
-        async with opened(postgres_url) as new_store:
-            new = Work(new_store, 2)
-            new_run = group.create_task(new.run())
-            await asyncio.gather(old.reach(rounds + 3), new.reach(3))
-            with knowing(list(steps()[:-1])):  # and one of the version before that is started only now
-                async with opened(postgres_url) as another:
-                    third = Work(another, 3)
-                    third_run = group.create_task(third.run())
-                    await third.reach(2)
-                    third.stopping = True
-                    await third_run
-            old.stopping = new.stopping = True
-            await asyncio.gather(old_run, new_run)
-            while old.rounds + new.rounds == 0 or await new.work():
-                pass
-            backlog = await new_store.backlog()
-    await old_store.close()
-    made = sorted(old.made + new.made + third.made)
-    assert sorted(old.done + new.done + third.done) == made, "lost or doubled"
-    assert (backlog.planned, backlog.running, backlog.dead) == (0, 0, 0)
-    async with connected(postgres_url) as connection:
-        kept = [row[0] for row in await connection.fetch("SELECT job_id FROM history ORDER BY job_id")]
-    assert kept == made

@@ -82,6 +82,10 @@ TRANSITIONS: dict[tuple[State, Event], tuple[State, str]] = {
         State.PENDING,
         "sent back from the dead letters, tries reset, fence kept",
     ),
+    (State.SKIPPED, Event.REQUEUE): (
+        State.PENDING,
+        "a run that it follows was sent back with what hangs on it; it waits for its parents again",
+    ),
     (State.FAILED, Event.DISCARD): (State.FAILED, "removed from the dead letters; history keeps it"),
 }
 

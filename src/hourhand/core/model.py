@@ -10,7 +10,7 @@ from functools import lru_cache
 
 import msgspec
 
-from hourhand.core.instant import MINUTE_US, SECOND_US
+from hourhand.core.instant import DAY_US, MINUTE_US, SECOND_US
 from hourhand.core.schedule import Cron, Every, Rule, parse_cron
 
 DEFAULT_TENANT = "default"
@@ -61,7 +61,8 @@ class MisfirePolicy(StrEnum):
 
 
 class Trigger(StrEnum):
-    """Why a run exists. Only scheduled runs are judged by misfire and overlap policies."""
+    """Why a run exists. Only scheduled runs are judged by the misfire policy, and only they and those that
+    followed their parents by the overlap policy."""
 
     SCHEDULED = "scheduled"
     MANUAL = "manual"
@@ -69,6 +70,7 @@ class Trigger(StrEnum):
     CATCH_UP = "catch_up"
     REQUEUED = "requeued"
     RERUN = "rerun"
+    UPSTREAM = "upstream"
 
 
 class JobState(StrEnum):
@@ -101,7 +103,14 @@ class OnceTiming(msgspec.Struct, frozen=True, kw_only=True, tag="at"):
     at: int
 
 
-Timing = CronTiming | EveryTiming | OnceTiming
+class AfterTiming(msgspec.Struct, frozen=True, kw_only=True, tag="after", omit_defaults=True):
+    """Fires when all of some other jobs have succeeded for the same nominal time."""
+
+    parents: tuple[int, ...]  # sorted job ids
+    wait_us: int = DAY_US  # for the last of them, from when the first has ended
+
+
+Timing = CronTiming | EveryTiming | OnceTiming | AfterTiming
 
 
 class HttpTarget(msgspec.Struct, frozen=True, kw_only=True, tag="http", omit_defaults=True):
@@ -181,7 +190,7 @@ class JobSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def rule(self) -> Rule | None:
-        """When it recurs; None for a one-time job."""
+        """When it recurs; None for a one-time job and for one that follows others."""
         return rule_of(self.timing)
 
 
@@ -223,11 +232,12 @@ def rule_of(timing: Timing) -> Rule | None:
             return parse_cron(expression, tz=tz, gap=gap, fold=fold)
         case EveryTiming(interval_us=interval_us, phase_at=phase_at):
             return Every(interval_us=interval_us, phase_us=phase_at)
-        case OnceTiming():
+        case OnceTiming() | AfterTiming():
             return None
 
 
 __all__ = [
+    "AfterTiming",
     "Cron",
     "CronTiming",
     "Delivery",

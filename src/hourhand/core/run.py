@@ -126,6 +126,8 @@ class RunView(msgspec.Struct, frozen=True, kw_only=True):
     worker: str | None
     began_at: int | None = None  # the present attempt's start, as the store sees it, while it runs
     waits_for_slot: bool = False
+    waits_for: tuple[int, ...] = ()  # parents that have not ended
+    wait_until: int | None = None  # when it waits for them no longer
     cancel_asked: bool = False
     deadline_at: int | None = None  # of the present attempt, while it runs
     awaits_report: bool = False  # its target accepted it, and nobody holds it

@@ -7,12 +7,14 @@ import re
 
 import msgspec
 
+from hourhand.core.dag import MAX_PARENTS
 from hourhand.core.fault import Fault
 from hourhand.core.headers import header_faults
 from hourhand.core.instant import DAY_US, HOUR_US, SECOND_US, format_duration, format_instant
 from hourhand.core.model import (
     MAX_CONCURRENCY,
     MAX_PAYLOAD_BYTES,
+    AfterTiming,
     CronTiming,
     HttpTarget,
     JobSpec,
@@ -22,6 +24,7 @@ from hourhand.core.shell import shell_faults
 
 MAX_JITTER_US = 30 * SECOND_US
 MAX_TIMEOUT_US = 7 * DAY_US
+MAX_WAIT_US = 30 * DAY_US
 MAX_RETRIES = 100
 MAX_NAME = 200
 MAX_KEY = 200
@@ -62,7 +65,7 @@ def faults_in(spec: JobSpec, limits: SpecLimits) -> list[Fault]:
 
 
 def _schedule_faults(spec: JobSpec, limits: SpecLimits) -> list[Fault]:
-    faults = []
+    faults = _after_faults(spec)
     rule = spec.rule
     if rule is not None and rule.min_gap() < limits.min_interval_us:
         pointer = "/cron" if isinstance(spec.timing, CronTiming) else "/every"
@@ -82,6 +85,28 @@ def _schedule_faults(spec: JobSpec, limits: SpecLimits) -> list[Fault]:
     if spec.max_runs is not None and not 1 <= spec.max_runs <= MAX_RUNS:
         faults.append(_range_fault("/max_runs", 1, MAX_RUNS, spec.max_runs))
     return faults
+
+
+def _after_faults(spec: JobSpec) -> list[Fault]:
+    """A job that follows others has its times from them."""
+    timing = spec.timing
+    if not isinstance(timing, AfterTiming):
+        return []
+    faults = _duration_faults("/wait", timing.wait_us, SECOND_US, MAX_WAIT_US)
+    if not 1 <= len(timing.parents) <= MAX_PARENTS:
+        expected = f"1 to {MAX_PARENTS} jobs"
+        faults.append(Fault(pointer="/after", expected=expected, got=f"{len(timing.parents)}"))
+    bounds = (("starts_at", spec.starts_at), ("ends_at", spec.ends_at), ("max_runs", spec.max_runs))
+    return faults + [
+        Fault(
+            pointer=f"/{field}",
+            expected=f"no {field} beside after",
+            got=f"{value}",
+            hint="a job that follows others has their times: bound the roots of its graph",
+        )
+        for field, value in bounds
+        if value is not None
+    ]
 
 
 def _label_faults(spec: JobSpec) -> list[Fault]:

@@ -21,6 +21,7 @@ from typing import Protocol
 
 import msgspec
 
+from hourhand.core.dag import GraphJob
 from hourhand.core.identity import RunKey
 from hourhand.core.log import LogChunk, LogPlace
 from hourhand.core.model import Job, JobSpec, JobState, Version
@@ -42,6 +43,7 @@ class Hint(StrEnum):
     RUNS = "runs"  # a run may be claimable sooner than was known
     CANCEL = "cancel"  # a worker may hold a run that somebody cancelled
     JOBS = "jobs"  # a job wants tending sooner than was known
+    GRAPHS = "graphs"  # runs ended that others follow; whoever heard it first tells the children
 
 
 class JobDraft(msgspec.Struct, frozen=True, kw_only=True):
@@ -61,6 +63,12 @@ class Refusal(StrEnum):
     ID_TAKEN = "id_taken"
     KEY_TAKEN = "key_taken"
     UNAVAILABLE = "unavailable"  # the database it belongs to does not answer; others of the batch may stand
+
+
+class Unfit(msgspec.Struct, frozen=True, kw_only=True):
+    """A draft that was not stored because it may not follow whom it is to follow."""
+
+    why: str
 
 
 class JobEdit(msgspec.Struct, frozen=True, kw_only=True):
@@ -242,6 +250,7 @@ class Backlog(msgspec.Struct, frozen=True, kw_only=True):
     blocked: int
     dead: int
     oldest_due_at: int | None
+    waiting: int = 0  # for their parents
 
 
 Decide = Callable[[Job, int], JobEdit]
@@ -279,16 +288,28 @@ class Store(Protocol):
         """
         ...
 
-    async def create_jobs(self, drafts: Sequence[JobDraft]) -> list[Job | Refusal]:
-        """Store each with its clock joined and its near times planned, or say why not."""
+    async def create_jobs(self, drafts: Sequence[JobDraft]) -> list[Job | Refusal | Unfit]:
+        """Store each with its clock joined and its near times planned, or say why not.
+
+        A draft may follow jobs that come before it in the same batch.
+        """
         ...
 
-    async def change_job(self, tenant: str, job_id: int, decide: Decide) -> Changed | None:
-        """Apply `decide(job, now)` under the job's lock as a new version; None when there is no such job."""
+    async def change_job(
+        self, tenant: str, job_id: int, decide: Decide, *, roots_too: bool = False
+    ) -> Changed | None:
+        """Apply `decide(job, now)` under the job's lock as a new version; None when there is no such job.
+
+        Invalid when its graph would have a circle or roots with different times. With `roots_too` the other
+        roots of its graph get the same times in the same moment.
+        """
         ...
 
     async def delete_job(self, tenant: str, job_id: int, cancel_running: bool) -> Changed | None:
-        """Remove the job and what it would still run; None when there is no such job."""
+        """Remove the job and what it would still run; None when there is no such job.
+
+        Conflict while other jobs follow it.
+        """
         ...
 
     async def get_job(self, tenant: str, job_id: int) -> Job | None:
@@ -335,8 +356,13 @@ class Store(Protocol):
         ...
 
     # --- runs
-    async def add_run(self, tenant: str, job_id: int, request_key: str | None) -> RunKey | None:
-        """A manual run, due now; the same request key gives the same run. None when there is no such job."""
+    async def add_run(
+        self, tenant: str, job_id: int, request_key: str | None, *, downstream: bool = False
+    ) -> RunKey | None:
+        """A manual run, due now; the same request key gives the same run. None when there is no such job.
+
+        With `downstream` all that follow the job get a run after it.
+        """
         ...
 
     async def claim(self, request: ClaimRequest) -> Claim:
@@ -393,6 +419,18 @@ class Store(Protocol):
 
     async def hand_on_slots(self, limit: int) -> int:
         """Give free slots to blocked runs that nobody handed one; says how many."""
+        ...
+
+    async def descend(self, limit: int) -> int:
+        """Tell children how runs of their parents ended, one level of the graph; says of how many runs.
+
+        A child whose parents have all ended goes if all succeeded and is skipped otherwise, naming the parent.
+        Repeated and side by side it comes to the same.
+        """
+        ...
+
+    async def judge_waits(self, limit: int) -> int:
+        """Look at runs that wait for parents: who will never come counts as missing, and deadlines end waits."""
         ...
 
     async def purge(self, history_before_at: int, dead_before_at: int, limit: int) -> bool:
@@ -453,6 +491,10 @@ class Store(Protocol):
         """What the attempts of a run wrote, in order, behind a place; up to and with one attempt where it is given."""
         ...
 
+    async def graph(self, tenant: str, job_id: int) -> list[GraphJob]:
+        """A job with all jobs that hang together with it; empty when there is no such job."""
+        ...
+
     # --- dead letters
     async def dead_letters(self, tenant: str, query: DeadQuery) -> DeadPage:
         """A page of dead letters."""
@@ -462,8 +504,11 @@ class Store(Protocol):
         """Dead letters counted by `error` or `job`, the largest first."""
         ...
 
-    async def requeue(self, tenant: str, keys: Sequence[RunKey]) -> list[RunKey]:
-        """Send dead letters back as the same runs, tries reset, fence kept; says which were there."""
+    async def requeue(self, tenant: str, keys: Sequence[RunKey], *, downstream: bool = False) -> list[RunKey]:
+        """Send dead letters back as the same runs, tries reset, fence kept; says which were there.
+
+        With `downstream` the runs that were skipped because of them wait for their parents again.
+        """
         ...
 
     async def discard(self, tenant: str, keys: Sequence[RunKey]) -> list[RunKey]:

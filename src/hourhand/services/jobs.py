@@ -12,13 +12,13 @@ from hourhand.clock import Clock
 from hourhand.core.fault import Fault
 from hourhand.core.identity import RunKey, parse_job_id, shard_of
 from hourhand.core.instant import SECOND_US, format_instant
-from hourhand.core.model import Job, JobSpec, JobState, OnceTiming, Version
+from hourhand.core.model import AfterTiming, Job, JobSpec, JobState, OnceTiming, Version
 from hourhand.core.plan import last_time
 from hourhand.core.specification import SpecLimits, faults_in
 from hourhand.errors import Ambiguous, Conflict, HourhandError, Invalid, NotFound, Outdated, Unavailable
 from hourhand.ids import IdSource
 from hourhand.ports.events import EventType
-from hourhand.ports.store import Changed, JobDraft, JobEdit, JobPage, JobQuery, Refusal, Store
+from hourhand.ports.store import Changed, JobDraft, JobEdit, JobPage, JobQuery, Refusal, Store, Unfit
 
 MAX_BULK = 1_000
 _ID_DRAWS = 4
@@ -94,6 +94,8 @@ class Jobs:
                         answers[index] = _key_taken(news[index].spec.key)
                     case Refusal.UNAVAILABLE:
                         answers[index] = Unavailable("the database for this job does not answer; try again")
+                    case Unfit(why=why):
+                        answers[index] = _unfit(why)
                     case _:
                         answers[index] = answer
             todo = clashed
@@ -257,6 +259,8 @@ class Jobs:
         if job.state != "active":
             return []
         rule = job.spec.rule
+        if isinstance(job.spec.timing, AfterTiming):
+            return []  # it follows others, whenever they have succeeded
         if rule is None:
             assert isinstance(job.spec.timing, OnceTiming)
             return [job.spec.timing.at] if job.spec.timing.at > now_at - SECOND_US else []
@@ -352,6 +356,10 @@ class Jobs:
 
 def _key_taken(key: str | None) -> Conflict:
     return Conflict(f"the key {key!r} belongs to another job")
+
+
+def _unfit(why: str) -> Invalid:
+    return Invalid(why, [Fault(pointer="/after", expected="jobs that it may follow", got=why)])
 
 
 def _is_already(job: Job, new: NewJob) -> bool:

@@ -28,6 +28,7 @@ SWEEPERS_SEGMENT = 0  # whoever holds it sweeps for all
 _TIDY_PERIOD_US = 5 * SECOND_US
 _STEP_PATIENCE_S = 5.0
 _LOG_PATIENCE_S = 2.0
+_DESCENTS = 500  # ended runs whose children are told at once
 
 _log = logger("hourhand.node")
 
@@ -75,6 +76,7 @@ class Node:
         self._draw = draw
         self._ticker: Ticker | None = None
         self._tasks: dict[Duty, asyncio.Task[None]] = {}
+        self._descend = self._duty("graphs", self._descend_step, poll_us=never)
         self._planning = () if scheduler is None else self._planning_duties(scheduler)
         self._tenure = self._tenure_duties(scheduler)
         self._working = () if worker is None else self._working_duties(worker)
@@ -96,7 +98,7 @@ class Node:
             await self._join_worker(self._worker)
         if self._scheduler is not None:
             await self._begin_tenure(self._scheduler)
-        for duty in (*self._planning, *self._tenure, *self._working):
+        for duty in (self._descend, *self._planning, *self._tenure, *self._working):
             self._tasks[duty] = asyncio.create_task(duty.run(), name=duty.name)
 
     async def stop(self, patience_us: int) -> None:
@@ -107,6 +109,7 @@ class Node:
                 await self._scheduler.tenure.end()
         if self._worker is not None:
             await self._stop_worker(self._worker, patience_us)
+        await self._end(self._descend)
 
     def cut_short(self) -> None:
         """Let a stop that is under way wait no longer for the runs in hand."""
@@ -145,6 +148,10 @@ class Node:
         if scheduler is not None and SWEEPERS_SEGMENT in await scheduler.leases.segments():
             await self._store.tidy()
         return now_at + _TIDY_PERIOD_US
+
+    async def _descend_step(self, now_at: int) -> int | None:
+        """Tell children of what ended here; what is left over is the sweeper's."""
+        return now_at if await self._store.descend(_DESCENTS) else None
 
     def _segments_changed(self) -> None:
         self._plan.wake()
@@ -220,6 +227,8 @@ class Node:
         match hint:
             case Hint.CLOCKS if self._scheduler is not None:
                 self._plan.wake()
+            case Hint.GRAPHS:
+                self._descend.wake()
             case Hint.RUNS if self._worker is not None:
                 self._claim.wake()
             case Hint.CANCEL if self._worker is not None:

@@ -56,6 +56,8 @@ class Sweeper:
             bool(late.cursors) and late.judged > 0
         )  # a backlog that is not too late is the workers' matter
         more |= await self._store.hand_on_slots(PAGE) >= PAGE
+        more |= await self._store.descend(PAGE) > 0
+        more |= await self._store.judge_waits(PAGE) >= PAGE
         attend_at = await self._store.tend_jobs(PAGE)
         if not 0 < self._purge_at - now_at <= _PURGE_PERIOD_US:  # further off: the clock was set back
             full = await self._store.purge(now_at - self._keep_us, now_at - self._dead_keep_us, PAGE * 4)

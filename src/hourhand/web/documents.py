@@ -10,9 +10,11 @@ from typing import Any
 import msgspec
 
 from hourhand.core.fault import Fault
+from hourhand.core.identity import format_job_id
 from hourhand.core.instant import format_duration, format_instant
 from hourhand.core.model import (
     MAX_PAYLOAD_BYTES,
+    AfterTiming,
     CronTiming,
     EveryTiming,
     HttpTarget,
@@ -259,6 +261,9 @@ def _timing_document(timing: Timing) -> dict[str, Any]:
             return {"every": format_duration(timing.interval_us), "phase": format_instant(timing.phase_at)}
         case OnceTiming():
             return {"at": format_instant(timing.at)}
+        case AfterTiming():
+            parents = [format_job_id(parent) for parent in timing.parents]
+            return {"after": parents, "wait": format_duration(timing.wait_us)}
 
 
 def _target_document(target: Target) -> dict[str, Any]:

@@ -53,8 +53,10 @@ async def settle(tx: Tx, worker: str, settlements: Sequence[Settlement]) -> list
 
 
 async def _apply(tx: Tx, name: str, parameters: dict[str, Any]) -> set[int]:
-    places, count = await tx.one(name, parameters)
+    places, count, *told = await tx.one(name, parameters)
     applied = set(places or ())
+    if any(told):
+        tx.hints.add(Hint.GRAPHS)
     if len(applied) != count:
         raise ChangedMeanwhile  # somebody asked for a cancel just then, say: find the rows again
     return applied

@@ -77,7 +77,9 @@ class PostgresStore(RelationalStore):
 
         def told(words: Iterable[str]) -> None:
             hints.publish(words)
-            channel.notify(HINTS, " ".join(sorted(words)))
+            for_others = sorted(set(words) - {port.Hint.GRAPHS})  # who made it sees to it
+            if for_others:
+                channel.notify(HINTS, " ".join(for_others))
 
         engine = PostgresEngine(
             url,
@@ -127,7 +129,7 @@ class PostgresStore(RelationalStore):
         if await self._engine.write(look):
             raise Unavailable("the database is read-only (a standby, or after a failover)")
 
-    async def create_jobs(self, drafts: Sequence[port.JobDraft]) -> list[Job | port.Refusal]:
+    async def create_jobs(self, drafts: Sequence[port.JobDraft]) -> list[Job | port.Refusal | port.Unfit]:
         return await self._creating.add(drafts)
 
     async def plan(self, plans: Sequence[ClockPlan]) -> int:
@@ -190,7 +192,7 @@ class PostgresStore(RelationalStore):
 
         await self._engine.on_connection(write)
 
-    async def _create(self, drafts: Sequence[port.JobDraft]) -> list[Job | port.Refusal]:
+    async def _create(self, drafts: Sequence[port.JobDraft]) -> list[Job | port.Refusal | port.Unfit]:
         known = await self._make_clocks(drafts)
         return await self._engine.write(lambda tx: jobs.create_jobs(tx, self._settings, drafts, known))
 

@@ -4,17 +4,32 @@ The order of an edit is the design's: the job and its clock first, then its plan
 the cut after which the new version plans. What lies before the cut stays the old version's.
 """
 
+from collections.abc import Sequence
+from typing import Any
+
 import msgspec
 
+from hourhand.core.dag import GraphJob
 from hourhand.core.identity import BACKGROUND, background_lane, class_of_lane
 from hourhand.core.instant import HOUR_US
 from hourhand.core.lifecycle import Reason, State
-from hourhand.core.model import Job, JobState, OnceTiming, Trigger
+from hourhand.core.model import AfterTiming, Job, JobState, OnceTiming, Trigger
 from hourhand.core.plan import expected_times, first_since, last_time, used_runs
 from hourhand.core.run import TRIGGER_CODES
 from hourhand.core.tending import Care, attend_at, care_for
 from hourhand.errors import Conflict
 from hourhand.ports.store import Changed, Decide, Hint, JobEdit
+from hourhand.stores.relational.descents import Wait, end_wait
+from hourhand.stores.relational.edges import (
+    check_change,
+    graph_refusal,
+    has_children,
+    lock_graph,
+    other_roots,
+    refuse_if_followed,
+    rewire,
+)
+from hourhand.stores.relational.endings import write_endings
 from hourhand.stores.relational.jobs import enrol, hold, join_sets, leave_set, load
 from hourhand.stores.relational.membership import (
     MAX_COMPUTED,
@@ -48,11 +63,36 @@ async def change_job(tx: Tx, settings: Settings, tenant: str, job_id: int, decid
         return None
     old = job_of(record)
     edit = decide(old, tx.now_at)
-    if edit.spec.key != old.spec.key and edit.spec.key is not None:
-        holder = await tx.one("job_by_key", (tenant, edit.spec.key))
-        if holder is not None:
-            raise Conflict(f"the key {edit.spec.key!r} belongs to another job")
+    await _check_key(tx, old, edit)
+    if await _touches_graph(tx, old, edit):
+        await check_change(tx, tenant, [_graph_job(old.id, edit)])
     return await _apply(tx, settings, record, old, edit, await _cut(tx, settings, record))
+
+
+async def change_roots(
+    tx: Tx, settings: Settings, tenant: str, job_id: int, decide: Decide
+) -> Changed | None:
+    """The same, and the other roots of the job's graph get its new times in the same moment."""
+    await lock_graph(tx, tenant)
+    seen = await load(tx, tenant, job_id)
+    if seen is None:
+        return None
+    ids = [job_id, *await other_roots(tx, tenant, job_id)]
+    olds = {one: job_of(JobRecord(*row)) for one, row in await _rows_of(tx, ids)}
+    edits = _edits_of_roots(olds, job_id, decide, tx.now_at)
+    await hold_clocks(tx, settings, [*olds.values(), *(_as_edited(olds[one], edits[one]) for one in olds)])
+    records = {one: await hold(tx, tenant, one) for one in sorted(olds)}
+    if any(record is None or record.version != olds[one].version for one, record in records.items()):
+        raise ChangedMeanwhile
+    edits = _edits_of_roots(olds, job_id, decide, tx.now_at)
+    await _check_key(tx, olds[job_id], edits[job_id])
+    await check_change(tx, tenant, [_graph_job(one, edit) for one, edit in edits.items()])
+    held = {one: record for one, record in records.items() if record is not None}
+    cut = max([await _cut(tx, settings, record) for record in held.values()])
+    changed = {
+        one: await _apply(tx, settings, record, olds[one], edits[one], cut) for one, record in held.items()
+    }
+    return changed[job_id]
 
 
 async def delete_job(
@@ -62,6 +102,7 @@ async def delete_job(
     record = await _hold(tx, settings, tenant, job_id, None)
     if record is None:
         return None
+    await refuse_if_followed(tx, tenant, job_id)
     job = job_of(record)
     cut = await _cut(tx, settings, record)
     await _drop_coming(tx, record, job, cut)
@@ -74,11 +115,13 @@ async def delete_job(
     ended += [UnstartedRow(*row) for row in await tx.all("drop_idle_of", (job_id,))]
     if cancel_running:  # of what waits for its report nobody needs to be asked
         ended += [UnstartedRow(*row) for row in await tx.all("drop_reported_of", (job_id,))]
+    waits = [Wait(*row) for row in await tx.all("drop_waiting_of", (job_id,))]
+    await tx.run("drop_signals_of", (job_id,))
     reason = {"reason": Reason.DELETED.value}
-    await tx.insert(
-        "add_ending",
-        [ending(job_id, row, State.CANCELLED, tx.now_at, reason, record.version) for row in ended],
-    )
+    endings = [ending(job_id, row, State.CANCELLED, tx.now_at, reason, record.version) for row in ended]
+    endings += [end_wait(tx, wait, record, State.CANCELLED, reason) for wait in waits]
+    await write_endings(tx, endings)
+    await rewire(tx, job_id, job.spec.timing, OnceTiming(at=0), cut)
     await tx.run("drop_dead_of", (job_id,))
     if cancel_running:
         await tx.run("cancel_running_of", (job_id,))
@@ -138,6 +181,7 @@ async def _apply(tx: Tx, settings: Settings, record: JobRecord, old: Job, edit: 
         await _move_rows(tx, record, old, edit, lane)
     if _moves_times(old, edit):
         job, clock_id = await _retime(tx, enrolment, record, old, edit, lane, cut)
+        await rewire(tx, old.id, old.spec.timing, edit.spec.timing, cut)
         effective_from = version_from = cut
     else:
         job, clock_id = await _keep_times(tx, enrolment, record, old, edit, lane)
@@ -234,13 +278,59 @@ async def _hold(
     jobs = [job_of(seen)]
     if decide is not None:
         edit = decide(jobs[0], tx.now_at)
-        state = JobState.PAUSED if edit.paused else JobState.ACTIVE
-        jobs.append(msgspec.structs.replace(jobs[0], spec=edit.spec, state=state))
+        if await _touches_graph(tx, jobs[0], edit):
+            await lock_graph(tx, tenant)
+        jobs.append(_as_edited(jobs[0], edit))
     await hold_clocks(tx, settings, jobs)
     record = await hold(tx, tenant, job_id)
     if record is not None and record.version != seen.version:
         raise ChangedMeanwhile
     return record
+
+
+async def _touches_graph(tx: Tx, old: Job, edit: JobEdit) -> bool:
+    """Whether an edit may change who follows whom, or the times of a graph."""
+    before, after = old.spec.timing, edit.spec.timing
+    if before == after:
+        return False
+    return isinstance(before, AfterTiming) or isinstance(after, AfterTiming) or await has_children(tx, old.id)
+
+
+def _edits_of_roots(olds: dict[int, Job], job_id: int, decide: Decide, now_at: int) -> dict[int, JobEdit]:
+    """What is asked of one root, and of the others nothing but its times."""
+    edit = decide(olds[job_id], now_at)
+    if isinstance(edit.spec.timing, AfterTiming):
+        raise graph_refusal("only roots have times that others can share")
+    edits = {job_id: edit}
+    for one, old in olds.items():
+        if one != job_id:
+            edits[one] = JobEdit(
+                spec=msgspec.structs.replace(old.spec, timing=edit.spec.timing),
+                paused=old.state is JobState.PAUSED,
+                note=old.note,
+                paused_until=old.paused_until,
+            )
+    return edits
+
+
+async def _rows_of(tx: Tx, ids: Sequence[int]) -> list[tuple[int, Sequence[Any]]]:
+    return [(row[0], row) for row in await tx.all("get_jobs", (tx.array(ids),))]
+
+
+def _as_edited(job: Job, edit: JobEdit) -> Job:
+    state = JobState.PAUSED if edit.paused else JobState.ACTIVE
+    return msgspec.structs.replace(job, spec=edit.spec, state=state)
+
+
+def _graph_job(job_id: int, edit: JobEdit) -> GraphJob:
+    return GraphJob(id=job_id, name=edit.spec.name, timing=edit.spec.timing)
+
+
+async def _check_key(tx: Tx, old: Job, edit: JobEdit) -> None:
+    if edit.spec.key != old.spec.key and edit.spec.key is not None:
+        holder = await tx.one("job_by_key", (old.tenant, edit.spec.key))
+        if holder is not None:
+            raise Conflict(f"the key {edit.spec.key!r} belongs to another job")
 
 
 async def _cut(tx: Tx, settings: Settings, record: JobRecord) -> int:
@@ -302,4 +392,4 @@ async def _skip_as_paused(tx: Tx, record: JobRecord) -> None:
         return
     row = UnstartedRow(record.once_at, record.lane, record.once_at, _SCHEDULED, 0, 0)
     reason = {"reason": Reason.PAUSED.value, "note": record.note}
-    await tx.insert("add_ending", [ending(record.id, row, State.SKIPPED, tx.now_at, reason, record.version)])
+    await write_endings(tx, [ending(record.id, row, State.SKIPPED, tx.now_at, reason, record.version)])

@@ -5,15 +5,17 @@ from typing import Any
 
 from hourhand.core.identity import RunKey
 from hourhand.core.instant import SECOND_US
-from hourhand.core.model import MAX_QUEUED, Job, JobState, OnceTiming, Trigger
+from hourhand.core.model import MAX_QUEUED, AfterTiming, Job, JobState, OnceTiming, Trigger
 from hourhand.core.plan import first_since, last_time
 from hourhand.core.run import TRIGGER_CODES
 from hourhand.core.tending import attend_at
 from hourhand.errors import Overloaded
-from hourhand.ports.store import Hint, JobDraft, Refusal
+from hourhand.ports.store import Hint, JobDraft, Refusal, Unfit
+from hourhand.stores.relational.edges import edge_rows, unfit_drafts
 from hourhand.stores.relational.membership import Enrolment, Place, Settings
 from hourhand.stores.relational.rows import JobRecord, decode_spec, job_values, lane_for
 from hourhand.stores.relational.tx import Tx
+from hourhand.stores.relational.waves import open_wave
 
 MAX_TOGETHER = 200  # jobs of separate requests that share a transaction
 _MANUAL = TRIGGER_CODES[Trigger.MANUAL]
@@ -21,21 +23,30 @@ _MANUAL = TRIGGER_CODES[Trigger.MANUAL]
 
 async def create_jobs(
     tx: Tx, settings: Settings, drafts: Sequence[JobDraft], known: Mapping[Place, int] | None = None
-) -> list[Job | Refusal]:
+) -> list[Job | Refusal | Unfit]:
     """Store drafts, refusing those whose id or key is taken; `known` are clocks that were found before."""
     refusals = await _refusals(tx, drafts)
+    if any(isinstance(draft.spec.timing, AfterTiming) for draft in drafts):
+        refusals = await _unfit(tx, drafts, refusals)
     enrolment = Enrolment(tx, settings, known)
     answers = [refusal or await _new_job(tx, draft) for draft, refusal in zip(drafts, refusals, strict=True)]
     jobs = [answer for answer in answers if isinstance(answer, Job)]
     await enrolment.foresee(jobs)
     await tx.insert("add_job", [await _job_row(tx, settings, enrolment, job) for job in jobs])
+    # `lead` from now, as every change: by then this is committed, and a parent that ends sees it
+    since = tx.now_at + settings.lead_us
+    await tx.insert(
+        "add_edge", sorted(row for job in jobs for row in edge_rows(job.id, job.spec.timing, since))
+    )
     await enrolment.write()
     await join_sets(tx, jobs)
     tx.hints.add(Hint.JOBS)
     return answers
 
 
-async def add_run(tx: Tx, tenant: str, job_id: int, request_key: str | None) -> RunKey | None:
+async def add_run(
+    tx: Tx, tenant: str, job_id: int, request_key: str | None, downstream: bool = False
+) -> RunKey | None:
     """A manual run at a nominal time of its own, never on a whole second or where its rule fires."""
     record = await hold(tx, tenant, job_id)
     if record is None:
@@ -50,6 +61,8 @@ async def add_run(tx: Tx, tenant: str, job_id: int, request_key: str | None) -> 
     await tx.insert("add_planned", [(at, job_id, record.lane, tx.now_at, _MANUAL, 0, 0)])
     if request_key is not None:
         await tx.insert("add_request_key", [(job_id, request_key, at, tx.now_at)])
+    if downstream:
+        await open_wave(tx, tenant, job_id, at, Trigger.MANUAL)
     tx.hints.add(Hint.RUNS)
     return RunKey(job_id, at)
 
@@ -93,7 +106,16 @@ async def load(tx: Tx, tenant: str, job_id: int) -> JobRecord | None:
     return JobRecord(*row)
 
 
-async def _refusals(tx: Tx, drafts: Sequence[JobDraft]) -> list[Refusal | None]:
+async def _unfit(
+    tx: Tx, drafts: Sequence[JobDraft], refusals: Sequence[Refusal | Unfit | None]
+) -> list[Refusal | Unfit | None]:
+    """Look at the graph of those that nothing else stands against."""
+    fit = [draft for draft, refusal in zip(drafts, refusals, strict=True) if refusal is None]
+    found = iter(await unfit_drafts(tx, fit))
+    return [next(found) if refusal is None else refusal for refusal in refusals]
+
+
+async def _refusals(tx: Tx, drafts: Sequence[JobDraft]) -> list[Refusal | Unfit | None]:
     taken_ids = {row[0] for row in await tx.all("taken_ids", (tx.array([draft.id for draft in drafts]),))}
     keys: dict[str, list[str]] = {}
     for draft in drafts:
@@ -104,7 +126,7 @@ async def _refusals(tx: Tx, drafts: Sequence[JobDraft]) -> list[Refusal | None]:
         for tenant, wanted in keys.items()
         for row in await tx.all("taken_keys", (tenant, tx.array(wanted)))
     }
-    answers: list[Refusal | None] = []
+    answers: list[Refusal | Unfit | None] = []
     for draft in drafts:
         name = (draft.tenant, draft.spec.key)
         if draft.spec.key is not None and name in taken_keys:

@@ -12,11 +12,12 @@ from hourhand.core.overlap import when_full
 from hourhand.core.plan import Lateness, judge_late, judge_late_by_versions
 from hourhand.core.run import TRIGGER_CODES
 from hourhand.ports.store import Hint
+from hourhand.stores.relational.endings import end_unstarted, write_endings
 from hourhand.stores.relational.rows import JobRecord, UnstartedRow, decode_spec, ending, to_json, versions_of
-from hourhand.stores.relational.slots import end_unstarted, hand_on
+from hourhand.stores.relational.slots import hand_on
 from hourhand.stores.relational.tx import Tx
 
-_SCHEDULED = TRIGGER_CODES[Trigger.SCHEDULED]
+_BY_SCHEDULE = frozenset({TRIGGER_CODES[Trigger.SCHEDULED], TRIGGER_CODES[Trigger.UPSTREAM]})
 
 
 async def judge_late_runs(
@@ -52,7 +53,7 @@ async def judge_late_runs(
             endings.append(
                 ending(job_id, skipped[job_id, at], State.SKIPPED, tx.now_at, detail, record.version)
             )
-        await tx.insert("add_ending", endings)
+        await write_endings(tx, endings)
     return verdicts
 
 
@@ -92,7 +93,7 @@ class _Judgement:
 
     def judge(self, run: FullRun) -> None:
         """Decide about one run; those of a job come oldest first."""
-        if run.row.trigger != _SCHEDULED:
+        if run.row.trigger not in _BY_SCHEDULE:
             self._others.append(run)
             return
         waiting = self.waiting.setdefault(run.job_id, {})
@@ -116,7 +117,7 @@ class _Judgement:
         if self._out:
             for job_id, *row in await tx.all("take_blocked_rows", (to_json(list(self._out)),)):
                 endings.append(_overlapped(tx, self._out[job_id, row[0]], UnstartedRow(*row)))
-        await tx.insert("add_ending", endings)
+        await write_endings(tx, endings)
         blocked = [_blocked(1, run) for run in self._others]
         for waiting in self.waiting.values():
             blocked += [_blocked(0, run) for run in waiting.values() if run is not None]

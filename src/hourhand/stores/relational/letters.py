@@ -9,11 +9,14 @@ from hourhand.core.model import FOREVER, Trigger
 from hourhand.core.run import TRIGGER_CODES, TRIGGERS, DeadLetter, RunView
 from hourhand.errors import Conflict
 from hourhand.ports.store import DeadGroup, DeadPage, DeadQuery, Hint
+from hourhand.stores.relational.descents import drop_waits
+from hourhand.stores.relational.endings import end_unstarted
 from hourhand.stores.relational.jobs import load
 from hourhand.stores.relational.reading import get_run
 from hourhand.stores.relational.rows import UnstartedRow
-from hourhand.stores.relational.slots import end_unstarted, hand_on
+from hourhand.stores.relational.slots import hand_on
 from hourhand.stores.relational.tx import ChangedMeanwhile, Tx
+from hourhand.stores.relational.waves import reopen_wave
 
 _END = (FOREVER, FOREVER, FOREVER)
 
@@ -48,8 +51,8 @@ async def dead_groups(tx: Tx, tenant: str, by: str, limit: int) -> list[DeadGrou
     return [DeadGroup(value=row[0], count=row[1], sample=_letter(row[2:])) for row in rows]
 
 
-async def requeue(tx: Tx, tenant: str, keys: Sequence[RunKey]) -> list[RunKey]:
-    """The same runs go on: fence kept, tries reset, due now."""
+async def requeue(tx: Tx, tenant: str, keys: Sequence[RunKey], downstream: bool = False) -> list[RunKey]:
+    """The same runs go on: fence kept, tries reset, due now; with what was skipped because of them if asked for."""
     moved = []
     for key in keys:
         record = await load(tx, tenant, key.job_id)
@@ -59,6 +62,8 @@ async def requeue(tx: Tx, tenant: str, keys: Sequence[RunKey]) -> list[RunKey]:
         requeued = TRIGGER_CODES[Trigger.REQUEUED]
         row = (key.scheduled_at, key.job_id, record.lane, tx.now_at, requeued, dead[0], 0)
         await tx.insert("add_planned", [row])
+        if downstream:
+            await reopen_wave(tx, tenant, key.job_id, key.scheduled_at)
         moved.append(key)
     if moved:
         tx.hints.add(Hint.RUNS)
@@ -83,6 +88,7 @@ async def cancel_run(tx: Tx, tenant: str, key: RunKey) -> RunView | None:
         await tx.all("take_planned_row", (key.scheduled_at, key.job_id))
         or await tx.all("take_blocked", (key.job_id, key.scheduled_at))
         or await tx.all("take_idle_row", (key.job_id, key.scheduled_at))
+        or await _take_waiting(tx, key)
     )
     if rows:
         unstarted = [UnstartedRow(*row) for row in rows]
@@ -93,6 +99,14 @@ async def cancel_run(tx: Tx, tenant: str, key: RunKey) -> RunView | None:
     else:
         raise ChangedMeanwhile  # it was executed when it was looked for elsewhere, and is no longer
     return await get_run(tx, tenant, key)
+
+
+async def _take_waiting(tx: Tx, key: RunKey) -> list[tuple[int, ...]]:
+    row = await tx.one("waiting_at", (key.job_id, key.scheduled_at))
+    if row is None:
+        return []
+    await drop_waits(tx, [(key.job_id, key.scheduled_at)])
+    return [(key.scheduled_at, 0, key.scheduled_at, row[5], row[4], 0)]
 
 
 def _letter(row: Sequence[Any]) -> DeadLetter:

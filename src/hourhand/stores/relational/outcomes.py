@@ -7,8 +7,9 @@ from typing import Any
 
 from hourhand.core.lifecycle import Event, Reason, State
 from hourhand.core.run import Settlement
+from hourhand.stores.relational.endings import end_unstarted
 from hourhand.stores.relational.rows import UnstartedRow, from_json
-from hourhand.stores.relational.slots import end_unstarted, hand_on
+from hourhand.stores.relational.slots import hand_on
 from hourhand.stores.relational.tx import Tx
 
 _DIGITS = re.compile(r"[0-9a-f]{8,}|\d{4,}")

@@ -12,6 +12,7 @@ from hourhand.core.model import FOREVER, Job, JobState, MisfirePolicy, Version
 from hourhand.core.plan import Gap, MissedTimes, missed_times
 from hourhand.core.run import TRIGGERS, AttemptRow, Progress, RunView
 from hourhand.ports.store import Backlog, JobPage, JobQuery, RunPage, RunQuery
+from hourhand.stores.relational.descents import outcomes_of
 from hourhand.stores.relational.jobs import load
 from hourhand.stores.relational.rows import (
     STATES,
@@ -27,6 +28,7 @@ _NEWEST_ID = (1 << 63) - 1
 _SCAN = 5_000  # rows that one page may look at before it answers with less
 _DISORDER_US = 10 * SECOND_US  # outcomes are committed this much later than they finished, hardly more
 _MAX_GAPS = 100
+_MAX_WAITS = 1_000  # runs of one job that wait for their parents, which are shown
 _COUNT_BOUND = 1_000_000
 
 
@@ -122,7 +124,7 @@ async def list_runs(tx: Tx, tenant: str, query: RunQuery, finished: Finished) ->
 
 async def backlog(tx: Tx) -> Backlog:
     """Sizes for metrics."""
-    planned, running, blocked, dead = await tx.one("count_hot", {"bound": _COUNT_BOUND})
+    planned, running, blocked, dead, waiting = await tx.one("count_hot", {"bound": _COUNT_BOUND})
     first_due = [
         row[1]
         for (pool,) in await tx.all("all_pools")
@@ -134,6 +136,7 @@ async def backlog(tx: Tx) -> Backlog:
         running=running,
         blocked=blocked,
         dead=dead,
+        waiting=waiting,
         oldest_due_at=min(first_due, default=None),
     )
 
@@ -182,6 +185,7 @@ async def _live_runs(tx: Tx, tenant: str, job_id: int, nominals: Sequence[int]) 
     views = [_unstarted(tenant, job_id, row, waits=False) for row in rows]
     blocked = [UnstartedRow(*row) for row in await tx.all("blocked_of", (job_id,))]
     views += [_unstarted(tenant, job_id, row, waits=True) for row in blocked]
+    views += await _waiting_views(tx, tenant, job_id)
     for at, due_at, trigger, fence, tries, phase, worker, version, cancel, claimed_at, *rest in await tx.all(
         "running_of", (job_id,)
     ):
@@ -207,6 +211,18 @@ async def _live_runs(tx: Tx, tenant: str, job_id: int, nominals: Sequence[int]) 
                 progress=told if state is State.RUNNING else None,
             )
         )
+    return views
+
+
+async def _waiting_views(tx: Tx, tenant: str, job_id: int) -> list[RunView]:
+    """Runs that wait for their parents, with those that have not ended."""
+    rows = await tx.all("waiting_of", (job_id, _MAX_WAITS))
+    heard = await outcomes_of(tx, [(job_id, row[0]) for row in rows])
+    views = []
+    for at, _, deadline_at, _, fence, trigger, parents in rows:
+        view = _unstarted(tenant, job_id, UnstartedRow(at, 0, at, trigger, fence, 0), waits=False)
+        missing = tuple(parent for parent in from_json(parents) if parent not in heard[job_id, at])
+        views.append(msgspec.structs.replace(view, waits_for=missing, wait_until=deadline_at))
     return views
 
 

@@ -63,6 +63,7 @@ async def purge(tx: Tx, history_before_at: int, dead_before_at: int, limit: int)
         await tx.run("purge_request_keys", (tx.now_at - _REQUEST_KEY_LIFE_US, limit)),
     ]
     await tx.run("purge_gaps", (history_before_at,))
+    await tx.run("purge_edges", (history_before_at, limit))
     chunks_most = max(1, limit // _ROWS_PER_CHUNK)
     chunks = await tx.run("purge_log", (chunks_most, history_before_at))
     return max(counts) >= limit or chunks >= chunks_most

@@ -1,25 +1,12 @@
-"""Runs that leave their place without an attempt: they end, or a free slot is handed to one that waits."""
+"""Which slots of jobs are free, and who of those that wait gets them."""
 
 from collections.abc import Sequence
-from typing import Any
 
-from hourhand.core.lifecycle import Phase, State
+from hourhand.core.lifecycle import Phase
 from hourhand.core.overlap import free_slots
 from hourhand.ports.store import Hint
-from hourhand.stores.relational.rows import UnstartedRow, ending, to_json
+from hourhand.stores.relational.rows import UnstartedRow, to_json
 from hourhand.stores.relational.tx import Tx
-
-
-async def end_unstarted(
-    tx: Tx,
-    job_id: int,
-    rows: Sequence[UnstartedRow],
-    state: State,
-    detail: dict[str, Any],
-    version: int | None = None,
-) -> None:
-    """Write the history of runs that end without an attempt of their own."""
-    await tx.insert("add_ending", [ending(job_id, row, state, tx.now_at, detail, version) for row in rows])
 
 
 async def hand_on(tx: Tx, job_ids: Sequence[int]) -> int:

@@ -6,13 +6,27 @@ Claim, plan and finish are hot and each store's own; everything else is the same
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Protocol
 
+from hourhand.core.dag import GraphJob
 from hourhand.core.identity import RunKey
 from hourhand.core.log import LogChunk, LogPlace
 from hourhand.core.model import Job, JobSpec, Version
 from hourhand.core.plan import MissedTimes
 from hourhand.core.run import AttemptFacts, ProgressNote, RunView
 from hourhand.ports import store as port
-from hourhand.stores.relational import clocks, edits, jobs, letters, logs, nodes, reading, repair, reports
+from hourhand.stores.relational import (
+    clocks,
+    descents,
+    edges,
+    edits,
+    jobs,
+    letters,
+    logs,
+    nodes,
+    reading,
+    repair,
+    reports,
+    waits,
+)
 from hourhand.stores.relational.membership import Settings
 from hourhand.stores.relational.tx import Operation, T, Tx
 
@@ -74,12 +88,15 @@ class RelationalStore:
     def place(self, tenant: str, spec: JobSpec) -> int | None:
         return None
 
-    async def create_jobs(self, drafts: Sequence[port.JobDraft]) -> list[Job | port.Refusal]:
+    async def create_jobs(self, drafts: Sequence[port.JobDraft]) -> list[Job | port.Refusal | port.Unfit]:
         return await self._engine.write(lambda tx: jobs.create_jobs(tx, self._settings, drafts))
 
-    async def change_job(self, tenant: str, job_id: int, decide: port.Decide) -> port.Changed | None:
+    async def change_job(
+        self, tenant: str, job_id: int, decide: port.Decide, *, roots_too: bool = False
+    ) -> port.Changed | None:
+        change = edits.change_roots if roots_too else edits.change_job
         return await self._engine.write(
-            lambda tx: edits.change_job(tx, self._settings, tenant, job_id, decide),
+            lambda tx: change(tx, self._settings, tenant, job_id, decide),
         )
 
     async def delete_job(self, tenant: str, job_id: int, cancel_running: bool) -> port.Changed | None:
@@ -119,8 +136,10 @@ class RelationalStore:
         return await self._engine.read(lambda tx: clocks.next_clock_at(tx, segments))
 
     # --- runs
-    async def add_run(self, tenant: str, job_id: int, request_key: str | None) -> RunKey | None:
-        return await self._engine.write(lambda tx: jobs.add_run(tx, tenant, job_id, request_key))
+    async def add_run(
+        self, tenant: str, job_id: int, request_key: str | None, *, downstream: bool = False
+    ) -> RunKey | None:
+        return await self._engine.write(lambda tx: jobs.add_run(tx, tenant, job_id, request_key, downstream))
 
     async def held_runs(self, node_id: int) -> list[port.HeldRun]:
         return await self._engine.write(lambda tx: nodes.held_runs(tx, "held_by", node_id))
@@ -150,6 +169,12 @@ class RelationalStore:
 
     async def hand_on_slots(self, limit: int) -> int:
         return await self._engine.write(lambda tx: repair.hand_on_slots(tx, limit))
+
+    async def descend(self, limit: int) -> int:
+        return await self._engine.write(lambda tx: descents.descend(tx, limit))
+
+    async def judge_waits(self, limit: int) -> int:
+        return await self._engine.write(lambda tx: waits.judge_waits(tx, limit))
 
     async def purge(self, history_before_at: int, dead_before_at: int, limit: int) -> bool:
         more = await self._engine.write(lambda tx: repair.purge(tx, history_before_at, dead_before_at, limit))
@@ -201,6 +226,9 @@ class RelationalStore:
     ) -> list[LogChunk]:
         return await self._engine.read(lambda tx: logs.read_log(tx, key, after, last_attempt, limit))
 
+    async def graph(self, tenant: str, job_id: int) -> list[GraphJob]:
+        return await self._engine.read(lambda tx: edges.graph(tx, tenant, job_id))
+
     # --- dead letters
     async def dead_letters(self, tenant: str, query: port.DeadQuery) -> port.DeadPage:
         return await self._engine.read(lambda tx: letters.dead_letters(tx, tenant, query))
@@ -208,8 +236,8 @@ class RelationalStore:
     async def dead_groups(self, tenant: str, by: str, limit: int) -> list[port.DeadGroup]:
         return await self._engine.read(lambda tx: letters.dead_groups(tx, tenant, by, limit))
 
-    async def requeue(self, tenant: str, keys: Sequence[RunKey]) -> list[RunKey]:
-        return await self._engine.write(lambda tx: letters.requeue(tx, tenant, keys))
+    async def requeue(self, tenant: str, keys: Sequence[RunKey], *, downstream: bool = False) -> list[RunKey]:
+        return await self._engine.write(lambda tx: letters.requeue(tx, tenant, keys, downstream))
 
     async def discard(self, tenant: str, keys: Sequence[RunKey]) -> list[RunKey]:
         return await self._engine.write(lambda tx: letters.discard(tx, tenant, keys))

@@ -49,6 +49,12 @@ class PerShardVerbs:
     async def hand_on_slots(self, limit: int) -> int:
         _refuse("hand_on_slots")
 
+    async def descend(self, limit: int) -> int:
+        _refuse("descend")
+
+    async def judge_waits(self, limit: int) -> int:
+        _refuse("judge_waits")
+
     async def purge(self, history_before_at: int, dead_before_at: int, limit: int) -> bool:
         _refuse("purge")
 

@@ -14,6 +14,8 @@ from typing import TypeVar
 import msgspec
 
 from hourhand.core.buckets import BUCKETS, BucketMap, bucket_of, key_placement, placement, placement_fault
+from hourhand.core.dag import GraphJob, parents_of
+from hourhand.core.fault import Fault
 from hourhand.core.identity import RunKey, shard_of
 from hourhand.core.log import LogChunk, LogPlace
 from hourhand.core.model import Job, JobSpec, Version
@@ -85,6 +87,7 @@ class ShardedStore(PerShardVerbs):
             running=sum(one.running for one in found),
             blocked=sum(one.blocked for one in found),
             dead=sum(one.dead for one in found),
+            waiting=sum(one.waiting for one in found),
             oldest_due_at=min(dues, default=None),
         )
 
@@ -98,14 +101,18 @@ class ShardedStore(PerShardVerbs):
         if fault is not None:
             raise Invalid(f"{fault.pointer}: expected {fault.expected}", [fault])
         text = placement(tenant, spec)
-        return self._any_shard() if text is None else self._buckets.shard_of(bucket_of(text))
+        home = None if text is None else self._buckets.shard_of(bucket_of(text))
+        parents = {shard_of(parent) for parent in parents_of(spec.timing)}
+        if parents - {home}:
+            return self._beside(parents, home)
+        return self._any_shard() if home is None else home
 
-    async def create_jobs(self, drafts: Sequence[port.JobDraft]) -> list[Job | port.Refusal]:
+    async def create_jobs(self, drafts: Sequence[port.JobDraft]) -> list[Job | port.Refusal | port.Unfit]:
         for draft in drafts:
             self._check_place(draft.tenant, draft.id, draft.spec)
         parts = _by_shard(drafts, lambda draft: draft.id)
 
-        async def create(index: int, part: Sequence[port.JobDraft]) -> list[Job | port.Refusal]:
+        async def create(index: int, part: Sequence[port.JobDraft]) -> list[Job | port.Refusal | port.Unfit]:
             try:
                 return await self._ask(index, lambda shard: shard.create_jobs(part))
             except Unavailable:
@@ -115,13 +122,17 @@ class ShardedStore(PerShardVerbs):
         answers = {index: iter(part) for index, part in done.items()}
         return [next(answers[shard_of(draft.id)]) for draft in drafts]
 
-    async def change_job(self, tenant: str, job_id: int, decide: port.Decide) -> port.Changed | None:
+    async def change_job(
+        self, tenant: str, job_id: int, decide: port.Decide, *, roots_too: bool = False
+    ) -> port.Changed | None:
         def decide_in_place(job: Job, now_at: int) -> port.JobEdit:
             edit = decide(job, now_at)
             self._check_place(tenant, job_id, edit.spec)
             return edit
 
-        return await self._ask_home(job_id, lambda shard: shard.change_job(tenant, job_id, decide_in_place))
+        return await self._ask_home(
+            job_id, lambda shard: shard.change_job(tenant, job_id, decide_in_place, roots_too=roots_too)
+        )
 
     async def delete_job(self, tenant: str, job_id: int, cancel_running: bool) -> port.Changed | None:
         return await self._ask_home(job_id, lambda shard: shard.delete_job(tenant, job_id, cancel_running))
@@ -159,8 +170,12 @@ class ShardedStore(PerShardVerbs):
         return await self._ask_home(job_id, lambda shard: shard.missed(tenant, job_id)) or []
 
     # --- runs
-    async def add_run(self, tenant: str, job_id: int, request_key: str | None) -> RunKey | None:
-        return await self._ask_home(job_id, lambda shard: shard.add_run(tenant, job_id, request_key))
+    async def add_run(
+        self, tenant: str, job_id: int, request_key: str | None, *, downstream: bool = False
+    ) -> RunKey | None:
+        return await self._ask_home(
+            job_id, lambda shard: shard.add_run(tenant, job_id, request_key, downstream=downstream)
+        )
 
     async def cancel_run(self, tenant: str, key: RunKey) -> RunView | None:
         return await self._ask_home(key.job_id, lambda shard: shard.cancel_run(tenant, key))
@@ -220,6 +235,9 @@ class ShardedStore(PerShardVerbs):
         )
         return found or []
 
+    async def graph(self, tenant: str, job_id: int) -> list[GraphJob]:
+        return await self._ask_home(job_id, lambda shard: shard.graph(tenant, job_id)) or []
+
     # --- dead letters
     async def dead_letters(self, tenant: str, query: port.DeadQuery) -> port.DeadPage:
         if query.job_id is not None:
@@ -238,8 +256,10 @@ class ShardedStore(PerShardVerbs):
             raise Unavailable(f"dead letters cannot be counted while {_named(missing)} cannot be reached")
         return merge_groups((group for groups in found.values() for group in groups), by, limit)
 
-    async def requeue(self, tenant: str, keys: Sequence[RunKey]) -> list[RunKey]:
-        return await self._each_key(keys, lambda shard, part: shard.requeue(tenant, part))
+    async def requeue(self, tenant: str, keys: Sequence[RunKey], *, downstream: bool = False) -> list[RunKey]:
+        return await self._each_key(
+            keys, lambda shard, part: shard.requeue(tenant, part, downstream=downstream)
+        )
 
     async def discard(self, tenant: str, keys: Sequence[RunKey]) -> list[RunKey]:
         return await self._each_key(keys, lambda shard, part: shard.discard(tenant, part))
@@ -302,6 +322,18 @@ class ShardedStore(PerShardVerbs):
             if shard not in self._silent:
                 break
         return shard
+
+    def _beside(self, parents: set[int], home: int | None) -> int:
+        """The one shard where a job can follow its parents."""
+        if len(parents) > 1 or home is not None:
+            fault = Fault(
+                pointer="/after",
+                expected="jobs that lie in the same database as this one",
+                got="jobs in several databases",
+                hint="give all jobs of a graph the same shard_key, or keys with the same word in braces",
+            )
+            raise Invalid("the jobs of a graph must lie in one database", [fault])
+        return next(iter(parents))
 
     def _check_place(self, tenant: str, job_id: int, spec: JobSpec) -> None:
         """A key is one job's only because all that could have it are on one shard: nothing may break that."""

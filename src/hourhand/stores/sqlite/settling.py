@@ -34,6 +34,8 @@ async def settle(tx: Tx, worker: str, settlements: Sequence[Settlement]) -> list
         tx.hints.add(Hint.RUNS)
     if Event.REPORT_LATER in events:
         await tx.run("write_reports")
+    if await tx.one("any_edge") is not None and await tx.run("tell_children"):
+        tx.hints.add(Hint.GRAPHS)
     await tx.run("free_slots")
     if not events.isdisjoint(LETTING_GO):
         await cancel_idle(tx)

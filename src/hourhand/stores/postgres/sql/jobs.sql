@@ -187,6 +187,7 @@ SELECT max(scheduled_at) FROM (
 SELECT 1 FROM planned WHERE scheduled_at = :scheduled_at AND job_id = :job_id
 UNION ALL SELECT 1 FROM running WHERE job_id = :job_id AND scheduled_at = :scheduled_at
 UNION ALL SELECT 1 FROM blocked WHERE job_id = :job_id AND scheduled_at = :scheduled_at
+UNION ALL SELECT 1 FROM waiting WHERE job_id = :job_id AND scheduled_at = :scheduled_at
 UNION ALL SELECT 1 FROM history WHERE job_id = :job_id AND scheduled_at = :scheduled_at
     AND bucket IN (0, (:scheduled_at / 86400000000)::integer)
 LIMIT 1;
@@ -195,6 +196,7 @@ LIMIT 1;
 SELECT 1 FROM planned WHERE scheduled_at = :scheduled_at AND job_id = :job_id
 UNION ALL SELECT 1 FROM running WHERE job_id = :job_id AND scheduled_at = :scheduled_at
 UNION ALL SELECT 1 FROM blocked WHERE job_id = :job_id AND scheduled_at = :scheduled_at
+UNION ALL SELECT 1 FROM waiting WHERE job_id = :job_id AND scheduled_at = :scheduled_at
 LIMIT 1;
 
 -- jobs_to_tend: jobs that want tending

@@ -85,11 +85,13 @@ FROM (SELECT count(*) AS number FROM (SELECT 1 FROM jobs ORDER BY id LIMIT (SELE
 SELECT CASE WHEN planned < 10000 THEN planned ELSE greatest(planned, pg_stat_get_live_tuples('planned'::regclass)) END,
     CASE WHEN running < 10000 THEN running ELSE greatest(running, pg_stat_get_live_tuples('running'::regclass)) END,
     CASE WHEN blocked < 10000 THEN blocked ELSE greatest(blocked, pg_stat_get_live_tuples('blocked'::regclass)) END,
-    CASE WHEN dead < 10000 THEN dead ELSE greatest(dead, pg_stat_get_live_tuples('dead'::regclass)) END
+    CASE WHEN dead < 10000 THEN dead ELSE greatest(dead, pg_stat_get_live_tuples('dead'::regclass)) END,
+    CASE WHEN waiting < 10000 THEN waiting ELSE greatest(waiting, pg_stat_get_live_tuples('waiting'::regclass)) END
 FROM (SELECT (SELECT count(*) FROM (SELECT 1 FROM planned ORDER BY scheduled_at LIMIT least(:bound::bigint, 10000)) AS few) AS planned,
     (SELECT count(*) FROM (SELECT 1 FROM running ORDER BY job_id LIMIT least(:bound::bigint, 10000)) AS few) AS running,
     (SELECT count(*) FROM (SELECT 1 FROM blocked ORDER BY job_id LIMIT least(:bound::bigint, 10000)) AS few) AS blocked,
-    (SELECT count(*) FROM (SELECT 1 FROM dead ORDER BY job_id LIMIT least(:bound::bigint, 10000)) AS few) AS dead) AS counted;
+    (SELECT count(*) FROM (SELECT 1 FROM dead ORDER BY job_id LIMIT least(:bound::bigint, 10000)) AS few) AS dead,
+    (SELECT count(*) FROM (SELECT 1 FROM waiting ORDER BY job_id LIMIT least(:bound::bigint, 10000)) AS few) AS waiting) AS counted;
 
 -- all_pools: every pool
 SELECT id FROM pools;

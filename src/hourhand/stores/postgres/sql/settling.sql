@@ -1,5 +1,5 @@
 -- finish: ended runs leave their slots, each with a row of history; says which were still in their slot under their
--- fence, and how many left: less than those when one was changed in that moment. Rows are found by key, one by one,
+-- fence, how many left (less than those when one was changed in that moment), and how many others follow. Rows are found by key, one by one,
 -- and left by place: a join the planner could turn round when the table looks empty to it. For the same reason the
 -- phase is asked for in a form that no partial index has: only the key may find a row here.
 -- Events 1 succeed, 3 exhaust, 4 skip, 7 cancel
@@ -21,8 +21,13 @@ kept AS (
         CASE event WHEN 1 THEN 3 WHEN 3 THEN 4 WHEN 4 THEN 5 WHEN 7 THEN 6 END,
         trigger, tries, due_at, started_at, finished_at, version, :worker::text, detail,
         CASE WHEN abs(scheduled_at - finished_at) < 86400000000 THEN scheduled_at / 86400000000 ELSE 0 END
-    FROM found)
-SELECT (SELECT array_agg(place) FROM found), (SELECT count(*) FROM gone);
+    FROM found),
+told AS (
+    INSERT INTO descents (job_id, scheduled_at, state, trigger)
+    SELECT job_id, scheduled_at, CASE event WHEN 1 THEN 3 WHEN 3 THEN 4 WHEN 4 THEN 5 WHEN 7 THEN 6 END, trigger
+    FROM found WHERE EXISTS (SELECT 1 FROM edges)
+        AND EXISTS (SELECT 1 FROM edges WHERE edges.parent_id = found.job_id OFFSET 0) RETURNING 1)
+SELECT (SELECT array_agg(place) FROM found), (SELECT count(*) FROM gone), (SELECT count(*) FROM told);
 
 -- retry: failed runs keep their slot and wait for their next attempt, each with a row of history
 WITH held AS MATERIALIZED (

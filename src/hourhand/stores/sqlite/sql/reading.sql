@@ -53,7 +53,8 @@ SELECT count(*) FROM jobs;
 SELECT (SELECT count(*) FROM (SELECT 1 FROM planned LIMIT :bound)),
     (SELECT count(*) FROM (SELECT 1 FROM running LIMIT :bound)),
     (SELECT count(*) FROM (SELECT 1 FROM blocked LIMIT :bound)),
-    (SELECT count(*) FROM (SELECT 1 FROM dead LIMIT :bound));
+    (SELECT count(*) FROM (SELECT 1 FROM dead LIMIT :bound)),
+    (SELECT count(*) FROM (SELECT 1 FROM waiting LIMIT :bound));
 
 -- all_pools: every pool
 SELECT id FROM pools;
