@@ -24,6 +24,7 @@ SHARED_PERIOD_US = 2 * SECOND_US  # over a network, where every look costs the s
 _APART_US = 3 * SECOND_US  # between last chances: more than the usual lead, so that each is alone in a hand
 _LONGEST_APART_US = 60 * SECOND_US  # for as many as there are
 _PURGE_PERIOD_US = 60 * SECOND_US
+_GRAPHS_PERIOD_US = 10 * SECOND_US  # whoever ends a run tells its children; this is for those who died before
 _encode = msgspec.json.Encoder().encode
 
 
@@ -46,6 +47,7 @@ class Sweeper:
         self._period_us = period_us
         self._late_cursors: dict[int, Cursor] = {}
         self._purge_at = 0
+        self._graphs_at = 0
 
     async def step(self, now_at: int) -> int | None:
         """Repair what there is; answers now while a page was full."""
@@ -56,8 +58,7 @@ class Sweeper:
             bool(late.cursors) and late.judged > 0
         )  # a backlog that is not too late is the workers' matter
         more |= await self._store.hand_on_slots(PAGE) >= PAGE
-        more |= await self._store.descend(PAGE) > 0
-        more |= await self._store.judge_waits(PAGE) >= PAGE
+        more |= await self._look_at_graphs(now_at)
         attend_at = await self._store.tend_jobs(PAGE)
         if not 0 < self._purge_at - now_at <= _PURGE_PERIOD_US:  # further off: the clock was set back
             full = await self._store.purge(now_at - self._keep_us, now_at - self._dead_keep_us, PAGE * 4)
@@ -68,6 +69,15 @@ class Sweeper:
             return now_at
         next_at = now_at + self._period_us
         return next_at if attend_at is None else min(next_at, max(attend_at, now_at + 1))
+
+    async def _look_at_graphs(self, now_at: int) -> bool:
+        """Tell children whom nobody has told, and see who waits in vain; True while there is more."""
+        if 0 < self._graphs_at - now_at <= _GRAPHS_PERIOD_US:
+            return False
+        more = await self._store.descend(PAGE) > 0
+        more |= await self._store.judge_waits(PAGE) >= PAGE
+        self._graphs_at = now_at if more else now_at + _GRAPHS_PERIOD_US
+        return more
 
     async def rescue(self, now_at: int) -> bool:
         """Take runs from lost workers, attempts long past their deadline and targets that did not report in time.

@@ -77,7 +77,8 @@ class PostgresStore(RelationalStore):
 
         def told(words: Iterable[str]) -> None:
             hints.publish(words)
-            for_others = sorted(set(words) - {port.Hint.GRAPHS})  # who made it sees to it
+            # children are told by who ended a run, unless that is a process without a node
+            for_others = sorted(set(words) - ({port.Hint.GRAPHS} if hints.wakes else set()))
             if for_others:
                 channel.notify(HINTS, " ".join(for_others))
 
