@@ -140,3 +140,8 @@ def test_without_a_server_the_message_says_how_to_start_one(hourhand, unused_tcp
 
 def test_a_server_that_is_no_url_is_a_wrong_use(hourhand) -> None:
     assert hourhand("jobs", "list", "--server", "nonsense").code == 2
+
+
+def test_the_version_alone(hourhand) -> None:
+    done = hourhand("--version")
+    assert (done.code, done.out, done.err) == (0, f"hourhand {package.__version__}\n", "")

@@ -7,17 +7,18 @@ from collections.abc import Sequence
 
 import typer
 
+import hourhand
 from hourhand.cli import dlq, jobs, processes, runs, schedules, system
 from hourhand.cli.failures import INTERRUPTED, report
 from hourhand.cli.files import commands as files
 from hourhand.cli.launch import Launch
-from hourhand.cli.options import accept_globals, form_of
+from hourhand.cli.options import Option, accept_globals, form_of
 from hourhand.cli.output import Output
 
 
 def build(launch: Launch) -> typer.Typer:
     """All commands; `launch` is what those start that run until they are stopped."""
-    app = _group("A job scheduler: what to run and when; on time, once in effect, through crashes.")
+    app = _group("A job scheduler: what to run and when; on time, once in effect, through crashes.", _VERSION)
     system.register(app, launch)
     processes.register(app, launch)
     migrate = _group("The schema of a cluster's databases.")
@@ -55,10 +56,24 @@ def run(arguments: Sequence[str], launch: Launch) -> int:
     return code if isinstance(code, int) else 0
 
 
-def _group(help: str) -> typer.Typer:
+def _group(help: str, *more: Option) -> typer.Typer:
     app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, add_completion=False)
-    accept_globals(app, help)
+    accept_globals(app, help, more)
     return app
+
+
+def _print_version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"hourhand {hourhand.__version__}")
+        raise typer.Exit
+
+
+_VERSION = Option(
+    name="version",
+    kind=bool,
+    info=typer.Option("--version", help="Print the version.", is_eager=True, callback=_print_version),
+    default=False,
+)
 
 
 def _forget_stdout() -> None:

@@ -101,13 +101,13 @@ def form_of(given: dict[str, Any]) -> Form:
     return Form.IDS if given.get("ids_only") else Form.PEOPLE
 
 
-def accept_globals(app: typer.Typer, help: str) -> None:
-    """Let a group take the global options before the name of its command."""
+def accept_globals(app: typer.Typer, help: str, more: Iterable[Option] = ()) -> None:
+    """Let a group take the global options, and perhaps more, before the name of its command."""
 
     def callback(context: typer.Context, **given: Any) -> None:
         _merge(context, given)
 
-    _sign(callback, [option.parameter() for option in GLOBAL + OF_CHANGES])
+    _sign(callback, [option.parameter() for option in (*GLOBAL, *OF_CHANGES, *more)])
     app.callback(help=help)(callback)
 
 
