@@ -1,5 +1,6 @@
 """Claims: who gets which runs, when, in which order; and when it pays to ask again."""
 
+import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -7,7 +8,7 @@ from hypothesis import strategies as st
 from hourhand.core.identity import BACKGROUND, class_of_lane, tenant_lane
 from hourhand.core.instant import HOUR_US, SECOND_US
 from hourhand.core.lifecycle import Event
-from hourhand.core.model import Delivery, Job, Misfire, MisfirePolicy, Priority, Trigger
+from hourhand.core.model import FOREVER, Delivery, Job, Misfire, MisfirePolicy, Priority, Trigger
 from hourhand.core.run import ClaimedRun
 from hourhand.ports.store import Cursor, Hint, LeaseLost
 from tests.contract.builders import draft, every, once, spec
@@ -317,6 +318,74 @@ async def test_a_walk_ahead_goes_on_where_it_stopped_and_comes_to_an_end(scene: 
     assert claim.next_at == at(10)
 
 
+# --- runs of a job in their order
+
+
+async def _dense(scene: Scene, written: str, concurrency: int) -> Job:
+    """A job every second, whose coming runs were written in one of the ways there are."""
+    dense = spec(every(1), concurrency=concurrency, priority=Priority.HIGH)
+    match written:
+        case "planned":
+            job = await scene.create(dense)
+        case "planned in two steps":
+            job = await scene.create(dense)
+            await scene.plan(SECOND_US)
+        case "planned when it joined":
+            other = await scene.create(msgspec.structs.replace(dense, delivery=Delivery.AT_MOST_ONCE))
+            await scene.plan()
+            job = await scene.twin(other, delivery=Delivery.AT_LEAST_ONCE)
+        case "planned when it left":
+            job = await scene.create(dense)
+            await scene.change(job, timing=every(3_600))
+        case _:
+            raise AssertionError(written)
+    await scene.plan()
+    return job
+
+
+@pytest.mark.parametrize(("concurrency", "room"), [(1, 1), (1, 5), (2, 2)])
+@pytest.mark.parametrize(
+    "written", ["planned", "planned in two steps", "planned when it joined", "planned when it left"]
+)
+async def test_a_later_run_is_not_taken_ahead_of_an_earlier_one_that_the_walk_has_passed(
+    scene: Scene, concurrency: int, room: int, written: str
+) -> None:
+    """A slot comes free while a claim walks past stuck runs: whoever is next to have it lies before the cursor."""
+    node = await scene.worker()
+    await many(scene, 80, due_s=9.5, priority=Priority.HIGH, delivery=Delivery.AT_MOST_ONCE)
+    scene.go_to(at(8.5))
+    job = await _dense(scene, written, concurrency)  # at 9, 10, ..., and the stuck ones at 9.5
+    for _ in range(concurrency):
+        await scene.run_now(job)
+    held = await scene.take(node)
+    assert [(run.job_id, run.due_at) for run in held] == [(job.id, at(8.5))] * concurrency
+    claim = await scene.claim(node, room)
+    assert claim.cursors, "it does not walk"
+    await scene.finish(held)
+    taken: list[int] = []
+    for _ in range(200):
+        claim = await scene.claim(node, room, cursors=claim.cursors)
+        taken += [run.scheduled_at for run in claim.runs if run.job_id == job.id]
+        waiting = [row.scheduled_at for row in (await scene.tables()).planned if row.job_id == job.id]
+        assert all(early < min(waiting, default=FOREVER) for early in taken), "ahead of an earlier one"
+        if not claim.progressed:
+            if scene.now >= at(9):
+                break
+            assert claim.next_at is not None
+            scene.go_to(claim.next_at)
+    assert scene.now == at(9), "it is told to ask again too late"
+    assert taken == [at(9), at(10)][:concurrency]
+
+
+async def test_several_slots_are_filled_by_one_claim_all_the_same(scene: Scene) -> None:
+    job = await scene.create(spec(every(1), concurrency=3))
+    await scene.plan()
+    scene.go_to(at(1))
+    claim = await scene.claim(await scene.worker())
+    assert sorted(run.scheduled_at for run in claim.runs) == [at(1), at(2), at(3)]
+    assert_sound(await scene.tables(), {job.id: 3})
+
+
 # --- when to ask again
 
 
@@ -345,6 +414,15 @@ async def test_a_stuck_run_does_not_take_the_lead_from_the_next_one(scene: Scene
     scene.go_to(at(8.5))
     claim = await scene.claim(node)
     assert [run.due_at for run in claim.runs] == [at(10.5)]
+
+
+async def _assert_in_order(scene: Scene, taken: list[ClaimedRun]) -> None:
+    """Of jobs with a limit, nothing was taken ahead of its time while an earlier run is planned."""
+    planned = (await scene.tables()).planned
+    for run in taken:
+        if run.due_at > scene.now and run.spec.concurrency is not None:
+            earlier = [row for row in planned if row.job_id == run.job_id]
+            assert all(row.scheduled_at > run.scheduled_at for row in earlier)
 
 
 @given(st.data())
@@ -392,6 +470,7 @@ async def test_a_worker_that_sleeps_until_told_or_hinted_is_never_late(
             woken.clear()
             claim = await scene.claim(node, 50, cursors=cursors)
             in_hand += claim.runs
+            await _assert_in_order(scene, claim.runs)
             cursors = claim.cursors
             ask_at = scene.now if claim.progressed else claim.next_at
             await scene.harness.settled()

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hourhand.core.model import MAX_QUEUED, Overlap
-from hourhand.core.overlap import FullVerdict, free_slots, when_full
+from hourhand.core.overlap import FullVerdict, free_slots, in_order, when_full
 
 
 @pytest.mark.parametrize(
@@ -64,3 +64,19 @@ def test_no_slot_is_given_twice_or_beyond_the_limit(
         assert all(0 <= slot < limit for slot in slots)
         if len(slots) < len(wanted):
             assert len(used) + len(slots) >= limit or len(slots) == limit - len(used)
+
+
+@pytest.mark.parametrize(
+    ("candidates", "allowed"),
+    [
+        ([], set()),
+        ([(5, None), (6, None)], {5, 6}),
+        ([(5, None), (6, 5), (7, 6)], {5, 6, 7}),
+        ([(6, 5), (7, 6)], set()),
+        ([(4, None), (6, 5), (7, 6), (9, None)], {4, 9}),
+    ],
+)
+def test_nobody_goes_ahead_of_one_that_stays_planned(
+    candidates: list[tuple[int, int | None]], allowed: set[int]
+) -> None:
+    assert in_order(candidates) == allowed

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hourhand.core.instant import DAY_US, SECOND_US
+from hourhand.core.instant import DAY_US, HOUR_US, SECOND_US, parse_instant
 from hourhand.core.model import (
     FOREVER,
     CronTiming,
@@ -33,9 +33,11 @@ from hourhand.core.plan import (
     judge_late,
     judge_late_by_versions,
     last_time,
+    near_before,
     plan_clock,
     plan_leaver,
     used_runs,
+    with_near_before,
 )
 from hourhand.core.schedule import Every, Rule, parse_cron
 
@@ -369,3 +371,66 @@ def test_a_version_begins_at_its_cut_or_just_before_its_start() -> None:
     rule = cron.rule
     assert rule is not None
     assert rule.next(first_since(cron, 0)) == 3_600 * SECOND_US
+
+
+# --- the time before, where it is near
+
+SPRING_AT = parse_instant("2026-03-29T01:00:00Z")  # 02:00 becomes 03:00 in Berlin
+AUTUMN_AT = parse_instant("2026-10-25T01:00:00Z")  # 03:00 becomes 02:00
+ORDINARY_AT = parse_instant("2026-06-01T12:00:00Z")
+RULES = [
+    Every(interval_us=SECOND_US),
+    Every(interval_us=59 * SECOND_US),
+    Every(interval_us=60 * SECOND_US),
+    parse_cron("* * * * *"),
+    parse_cron("* * * * * *"),
+    parse_cron("0,1,30 * * * * *"),
+    parse_cron("50 59 * * * *"),
+    parse_cron("0,59 0,59 1,3 * * *", tz="Europe/Berlin"),  # an hour and a second apart, in spring a second
+    parse_cron("30 30 2 * * *", tz="Europe/Berlin", gap="after"),
+    parse_cron("0,30 0,30 2,3 * * *", tz="Europe/Berlin", gap="shift"),
+    parse_cron("0,20 30,59 2 * * *", tz="Europe/Berlin", fold="both"),
+]
+
+
+def walked_before(rule: Rule, at: int) -> int | None:
+    """The time directly before another, walked; None if a claim cannot have both ahead of their time."""
+    before = [other for other in rule.times(at - 60 * SECOND_US, at, 100) if other < at]
+    return before[-1] if before else None
+
+
+@pytest.mark.parametrize("around_at", [SPRING_AT, AUTUMN_AT, ORDINARY_AT])
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.key)
+def test_each_planned_time_knows_the_near_one_before_it(rule: Rule, around_at: int) -> None:
+    """Whatever the steps: also the first of a step, whose time before was planned by the step before."""
+    at = rule.next(around_at - 2 * HOUR_US)
+    steps = 0
+    seen: list[int] = []
+    while at is not None and at < around_at + 2 * HOUR_US:
+        plan = plan_clock(1, rule, at, at - 1, at + 17 * SECOND_US, ())
+        for time in plan.times:
+            assert (
+                time.after_at
+                == walked_before(rule, time.scheduled_at)
+                == near_before(rule, time.scheduled_at)
+            )
+            seen.append(time.scheduled_at)
+        at = plan.new_next_at
+        steps += 1
+    assert seen == rule.times(around_at - 2 * HOUR_US, seen[-1], 100_000) if seen else True
+    assert with_near_before(rule, seen) == [(found, walked_before(rule, found)) for found in seen]
+
+
+@pytest.mark.parametrize("policy", list(MisfirePolicy))
+def test_late_times_know_the_one_before_them_but_for_the_background(policy: MisfirePolicy) -> None:
+    rule, now = Every(interval_us=SECOND_US), 1_000 * SECOND_US
+    group = MisfireGroup(policy, 5 * SECOND_US, 3)
+    plan = plan_clock(1, rule, 900 * SECOND_US, now, now + 3 * SECOND_US, (group,))
+    assert {time.scheduled_at > now for time in plan.times} == {True, False}
+    for time in plan.times:
+        assert time.after_at == (None if time.background else time.scheduled_at - SECOND_US)
+
+
+def test_the_first_time_there_is_has_none_before_it() -> None:
+    assert near_before(parse_cron("0 0 1 1 *"), parse_instant("2027-01-01T00:00:00Z")) is None
+    assert with_near_before(TEN, []) == []

@@ -143,6 +143,7 @@ CLOCKS = {
         {
             "clock_ids": [size.HERD_CLOCK, 2],
             "ats": [NOW_AT + HOUR_US] * 2,
+            "after_ats": [None, NOW_AT + HOUR_US - SECOND_US],
             "rooms": [0, 0],
             "backgrounds": [0, 0],
             "policies": [None, None],
@@ -228,6 +229,7 @@ JOBS = {
     "add_member": Example(([2], [900_001], [128], [0], [0], [0], ["skip"], [0], [0])),
     "drop_member": Example((3, 2)),
     "add_planned": Example(([NOW_AT], [900_001], [128], [NOW_AT], [0], [0], [0])),
+    "add_scheduled": Example(([NOW_AT], [900_001], [128], [NOW_AT], [0], [0], [0], [NOW_AT - SECOND_US])),
     "lock_planned": Example((30_001, [NOW_AT + n * SECOND_US for n in range(-30, 30)])),
     "drop_planned": Example((30_001, [NOW_AT + n * SECOND_US for n in range(-30, 30)])),
     "move_planned": Example({"job_id": 30_001, "moves": f"[[{NOW_AT}, 128, {NOW_AT}]]"}),

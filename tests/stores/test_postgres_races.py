@@ -24,7 +24,7 @@ from hourhand.core.model import Job, JobSpec, Overlap
 from hourhand.core.plan import plan_clock
 from hourhand.core.run import ClaimedRun
 from hourhand.core.schedule import parse_key
-from hourhand.ports.store import ClaimRequest, JobEdit, Refusal
+from hourhand.ports.store import ClaimRequest, Cursor, JobEdit, Refusal
 from hourhand.stores.postgres import PostgresStore, claims, settling
 from hourhand.stores.relational import letters, nodes
 from hourhand.stores.relational.tx import Operation, Tx
@@ -314,6 +314,43 @@ async def test_a_slot_that_changes_hands_while_a_claim_looks_strands_nobody(
     assert tables.running or not tables.blocked, "a run waits for a slot that nobody holds"
     runs = claim.runs or await scene.take(node)
     assert [one.key for one in runs] == [later]
+
+
+@pytest.mark.parametrize("limit", [1, 2])
+async def test_a_lock_on_an_earlier_run_does_not_let_a_later_one_go_ahead_of_it(
+    scene: Scene, many: ManyStores, limit: int
+) -> None:
+    """A claim that walks ahead locks a page of runs and takes as many as it has room for."""
+    node = await scene.worker()
+    other = await scene.create(spec(once(START_AT + SECOND_US // 2)))
+    job = await scene.create(spec(every(1), concurrency=limit))
+    await scene.plan()
+    [lane] = {row.lane for row in (await scene.tables()).planned}
+    looks, go_on = asyncio.Event(), asyncio.Event()
+
+    async def wait() -> None:
+        looks.set()
+        await go_on.wait()
+
+    little = ClaimRequest(
+        node_id=node,
+        pools=("default",),
+        room=1,
+        lead_us=SECOND_US,  # so that it locks the first run of the job and not the second
+        cursors={lane: Cursor(START_AT, 0, 0)},
+    )
+    claiming = asyncio.create_task(
+        many.stores[0]._engine.write(stepping(lambda tx: claims.claim(tx, little), after_take_planned=wait))
+    )
+    await asyncio.wait_for(looks.wait(), DEADLINE_S)
+    beside = await many.stores[1].claim(request(node))
+    go_on.set()
+    first = await asyncio.wait_for(claiming, DEADLINE_S)
+    assert [run.job_id for run in first.runs] == [other.id]
+    assert beside.runs == [], "a later run was taken ahead of one that is locked"
+    runs = await scene.take(node)
+    assert {run.job_id for run in runs} == {job.id}
+    assert [run.scheduled_at for run in runs] == [START_AT + n * SECOND_US for n in (1, 2)][:limit]
 
 
 async def test_a_job_that_is_deleted_while_a_claim_blocks_its_run_leaves_nothing_waiting(

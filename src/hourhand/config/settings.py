@@ -27,6 +27,7 @@ from hourhand.config.kinds import (
 )
 from hourhand.core.instant import DAY_US, HOUR_US, MINUTE_US, SECOND_US
 from hourhand.core.model import DEFAULT_POOL, MAX_PAYLOAD_BYTES
+from hourhand.core.plan import MAX_LEAD_US
 
 ENVIRONMENT_PREFIX = "HOURHAND_"
 CLIENT_VARIABLES = ("HOURHAND_URL", "HOURHAND_TOKEN", "HOURHAND_TENANT")  # read by client and CLI
@@ -129,7 +130,7 @@ class SchedulerSettings:
         Duration(low_us=10 * SECOND_US, high_us=10 * MINUTE_US), "60s", "how far ahead runs are written"
     )
     lead_us: int = _setting(
-        Duration(low_us=100_000, high_us=30 * SECOND_US),
+        Duration(low_us=100_000, high_us=MAX_LEAD_US),
         "2s",
         "how long before its time a worker may take a run; edits take effect this much later",
     )

@@ -1,4 +1,4 @@
-"""What a scheduled run does when it is due and its job has no free slot; and which slots are free.
+"""What a scheduled run does when it is due and its job has no free slot; which slots are free, and who may have them.
 
 Pure. The store calls it under the job's lock with what it read, and applies the answer.
 """
@@ -51,3 +51,16 @@ def free_slots(limit: int | None, used: Iterable[int], wanted: Sequence[int]) ->
             free.append(slot)
         slot += 1
     return free
+
+
+def in_order(candidates: Iterable[tuple[int, int | None]]) -> set[int]:
+    """The nominal times of a job's candidates for its slots that go ahead of none that stays planned.
+
+    Each comes with the time of the run before it, if that one still waits, oldest first: it may be taken
+    ahead of time together with that one, not without it.
+    """
+    kept: set[int] = set()
+    for scheduled_at, behind_at in candidates:
+        if behind_at is None or behind_at in kept:
+            kept.add(scheduled_at)
+    return kept

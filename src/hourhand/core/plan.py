@@ -10,11 +10,15 @@ from enum import StrEnum
 
 import msgspec
 
+from hourhand.core.instant import SECOND_US
 from hourhand.core.model import FOREVER, JobSpec, MisfirePolicy, OnceTiming, Version
 from hourhand.core.schedule import Rule
+from hourhand.core.specification import MAX_JITTER_US
 
 MAX_TIMES_PER_STEP = 1_000  # a clock that is further behind goes on in the next step
 MAX_GRACE_TIMES = 5_000  # of more times within the grace, the older ones count as missed
+MAX_LEAD_US = 30 * SECOND_US  # how far ahead of its due time a run may be taken, at most
+_NEAR_US = MAX_LEAD_US + MAX_JITTER_US  # from here on, a time is due before the next can be taken ahead
 
 
 class MisfireGroup(msgspec.Struct, frozen=True, array_like=True):
@@ -39,6 +43,7 @@ class PlannedTime(msgspec.Struct, frozen=True, kw_only=True):
 
     scheduled_at: int
     room_us: int  # distance to the next nominal time: jitter stays below it
+    after_at: int | None = None  # the nominal time directly before it, where that is near
     background: bool = False
     only: Selector | None = None
 
@@ -134,6 +139,23 @@ def plan_leaver(
         gaps += step.gaps
         at = step.new_next_at
     return times, gaps
+
+
+def near_before(rule: Rule, at: int) -> int | None:
+    """The nominal time directly before another, where it is so near that both may be claimed ahead of time.
+
+    Whoever takes a run ahead of time then looks first whether the one before it still waits.
+    """
+    return rule.newest_in(at - _NEAR_US, at - 1)
+
+
+def with_near_before(rule: Rule, times: Sequence[int]) -> list[tuple[int, int | None]]:
+    """Times of a rule that follow one another, each with the one directly before it, where that is near."""
+    linked: list[tuple[int, int | None]] = []
+    for at in times:
+        before_at = linked[-1][0] if linked else near_before(rule, at)
+        linked.append((at, before_at if before_at is not None and at - before_at < _NEAR_US else None))
+    return linked
 
 
 def judge_late(rule: Rule | None, spec: JobSpec, scheduled_at: int, until: int, now_at: int) -> Lateness:
@@ -237,10 +259,12 @@ def _on_time(clock_id: int, rule: Rule, start_at: int, horizon_at: int, after: b
     """All times from `start_at` (or after it) to the horizon, for every member alike."""
     times: list[PlannedTime] = []
     at = rule.next(start_at) if after else start_at
+    after_at = near_before(rule, at) if at is not None and at <= horizon_at else None
     while at is not None and at <= horizon_at and len(times) < MAX_TIMES_PER_STEP:
         following = rule.next(at)
-        times.append(PlannedTime(scheduled_at=at, room_us=FOREVER if following is None else following - at))
-        at = following
+        room_us = FOREVER if following is None else following - at
+        times.append(PlannedTime(scheduled_at=at, room_us=room_us, after_at=after_at))
+        at, after_at = following, at if room_us < _NEAR_US else None
     return ClockPlan(clock_id=clock_id, expected_next_at=start_at, new_next_at=at, times=tuple(times))
 
 
@@ -275,12 +299,12 @@ def _late_times(
     pivot = _pivot(rule, next_at, missed_to, now_at - group.grace_us - 1)
     if pivot is None:
         everyone = Selector(group, 0, FOREVER)
-        return [_late(rule, at, everyone) for at in _walk(rule, next_at - 1, missed_to)], []
+        return _late(rule, _walk(rule, next_at - 1, missed_to), everyone), []
     within_grace = _walk(rule, pivot, missed_to)
-    times = [_late(rule, at, Selector(group, pivot, FOREVER)) for at in within_grace]
+    times = _late(rule, within_grace, Selector(group, pivot, FOREVER))
     chosen = _chosen(rule, next_at, missed_to, group, within_grace)
     background = group.policy is MisfirePolicy.CATCH_UP
-    times += [_late(rule, at, Selector(group, 0, pivot), background) for at in chosen]
+    times += _late(rule, chosen, Selector(group, 0, pivot), background)
     gap = Gap(
         from_at=next_at,
         to_at=missed_to,
@@ -314,10 +338,21 @@ def _pivot(rule: Rule, next_at: int, missed_to: int, overdue_at: int) -> int | N
     return rule.nth(after_at, surplus) if surplus > 0 else pivot
 
 
-def _late(rule: Rule, at: int, only: Selector, background: bool = False) -> PlannedTime:
-    following = rule.next(at)
-    room_us = FOREVER if following is None else following - at
-    return PlannedTime(scheduled_at=at, room_us=room_us, background=background, only=only)
+def _late(rule: Rule, ats: Sequence[int], only: Selector, background: bool = False) -> list[PlannedTime]:
+    """Missed times that follow one another; those in the background are beside the schedule, in no order."""
+    times = []
+    for at, after_at in with_near_before(rule, ats):
+        following = rule.next(at)
+        times.append(
+            PlannedTime(
+                scheduled_at=at,
+                room_us=FOREVER if following is None else following - at,
+                after_at=None if background else after_at,
+                background=background,
+                only=only,
+            )
+        )
+    return times
 
 
 def _is_for(time: PlannedTime, since: int, until: int) -> bool:

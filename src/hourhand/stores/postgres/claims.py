@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from hourhand.core.identity import CLASSES, class_of_lane
 from hourhand.core.lanes import BRIEF_LEAD_US, floors
-from hourhand.core.overlap import free_slots
+from hourhand.core.overlap import free_slots, in_order
 from hourhand.core.plan import Lateness
 from hourhand.core.run import ClaimedRun
 from hourhand.ports.store import Claim, ClaimRequest, Cursor
@@ -27,8 +27,8 @@ _MOST_JOBS_HELD = (
     256  # each takes a place in the server's table of locks; the others come with the next claim
 )
 _LEAST_AHEAD = 32  # so that a worker with little room does not walk past stuck runs one by one
-_TAKEN, _FULL, _SEVERAL, _DELETED, _ONLY_WHEN_DUE, _LATE, _LOST = 0, 1, 2, 3, 4, 6, 7
-_STUCK = frozenset({_FULL, _SEVERAL, _ONLY_WHEN_DUE, _LOST})
+_TAKEN, _FULL, _SEVERAL, _DELETED, _NOT_YET, _LATE, _LOST = 0, 1, 2, 3, 4, 6, 7
+_STUCK = frozenset({_FULL, _SEVERAL, _NOT_YET, _LOST})
 
 
 class _Found(NamedTuple):
@@ -47,6 +47,7 @@ class _Found(NamedTuple):
     spec: str | None
     fate: int
     lane: int
+    behind_at: int | None  # of a job with several slots: the earlier run that still waits
 
     @property
     def unstarted(self) -> UnstartedRow:
@@ -171,9 +172,9 @@ class _Claiming:
             },
         )
         taken = [row for row in rows if row[11] == _TAKEN]
-        exceptions = [_Found(*row[:13]) for row in rows if row[11] != _TAKEN]
-        if taken and taken[0][13] < len(taken):
-            before = [_Found(*row[:13])._replace(fate=_LOST, fence=row[4] - 1) for row in taken]
+        exceptions = [_Found(*row[:14]) for row in rows if row[11] != _TAKEN]
+        if taken and taken[0][14] < len(taken):
+            before = [_Found(*row[:14])._replace(fate=_LOST, fence=row[4] - 1) for row in taken]
             lost = await self._put_back(before)
             exceptions += [found for found in before if (found.job_id, found.scheduled_at) in lost]
             taken = [row for row in taken if (row[0], row[2]) not in lost]
@@ -263,7 +264,9 @@ class _Claiming:
         for job_id, group in groupby(candidates, key=lambda found: found.job_id):
             if job_id not in limits:
                 continue  # deleted meanwhile, or another claim has it in hand
-            wanted = list(group)
+            together = list(group)
+            allowed = in_order((found.scheduled_at, found.behind_at) for found in together)
+            wanted = [found for found in together if found.scheduled_at in allowed]
             in_use = used.get(job_id, ())
             slots = free_slots(limits[job_id], in_use, [found.scheduled_at for found in wanted])
             # A slot that somebody else is about to change may be free before this is committed, and nobody

@@ -14,8 +14,8 @@ from hourhand.stores.relational.clocks import misfires_of, record_gaps
 from hourhand.stores.relational.tx import Tx
 
 _TIME_COLUMNS = (
-    "clock_ids", "ats", "rooms", "backgrounds", "policies", "graces", "catch_ups", "untils", "since_froms",
-    "since_belows", "late_tos",
+    "clock_ids", "ats", "after_ats", "rooms", "backgrounds", "policies", "graces", "catch_ups", "untils",
+    "since_froms", "since_belows", "late_tos",
 )  # fmt: skip
 
 
@@ -62,7 +62,7 @@ async def _has_new_groups(tx: Tx, plan: ClockPlan) -> bool:
 def _time_rows(plan: ClockPlan) -> list[tuple[Any, ...]]:
     rows: list[tuple[Any, ...]] = []
     for time in plan.times:
-        head = (plan.clock_id, time.scheduled_at, time.room_us, int(time.background))
+        head = (plan.clock_id, time.scheduled_at, time.after_at, time.room_us, int(time.background))
         only = time.only
         if only is None:
             rows.append((*head, None, None, None, None, None, None, None))

@@ -11,7 +11,7 @@ import msgspec
 
 from hourhand.core.identity import background_lane, jitter_us, segment_of
 from hourhand.core.model import FOREVER, Job, JobState, OnceTiming, Trigger
-from hourhand.core.plan import MisfireGroup, PlannedTime, plan_leaver
+from hourhand.core.plan import MisfireGroup, PlannedTime, plan_leaver, with_near_before
 from hourhand.core.run import TRIGGER_CODES
 from hourhand.core.schedule import Rule
 from hourhand.ports.store import Hint
@@ -81,14 +81,14 @@ class Enrolment:
     def plan_once(self, job: Job, at: int, lane: int) -> None:
         """Write the one run of a one-time job; a time in the past fires now."""
         due_at = max(at, self._tx.now_at) + jitter_us(job.id, at, job.spec.jitter_us)
-        self._planned.append((at, job.id, lane, due_at, _SCHEDULED, 0, 0))
+        self._planned.append((at, job.id, lane, due_at, _SCHEDULED, 0, 0, None))
 
     async def write(self) -> None:
         """Write what was collected, and of those who join what their clocks have already passed."""
         if self._joining:
             await self._plan_passed()
         await self._tx.insert("add_member", self._members)
-        await self._tx.insert("add_planned", self._planned)
+        await self._tx.insert("add_scheduled", self._planned)
         if self._members:
             self._tx.hints.add(Hint.CLOCKS)
         if self._planned:
@@ -106,9 +106,10 @@ class Enrolment:
         for place, job, rule, lane in self._joining:
             next_at = next_ats[place]
             if next_at is not None and next_at > job.since:
-                for at in rule.times(job.since, min(next_at - 1, job.until), MAX_COMPUTED):
+                passed = rule.times(job.since, min(next_at - 1, job.until), MAX_COMPUTED)
+                for at, after_at in with_near_before(rule, passed):
                     due_at = at + job_jitter(job, rule, at)
-                    self._planned.append((at, job.id, lane, due_at, _SCHEDULED, 0, 0))
+                    self._planned.append((at, job.id, lane, due_at, _SCHEDULED, 0, 0, after_at))
 
 
 async def make_clocks(tx: Tx, wanted: Mapping[Place, Rule]) -> dict[Place, int]:
@@ -154,7 +155,7 @@ async def leave(tx: Tx, record: JobRecord, job: Job, last_at: int) -> None:
     misfire = job.spec.misfire
     group = MisfireGroup(misfire.policy, misfire.grace_us, misfire.limit, job.until)
     times, gaps = plan_leaver(rule, next_at, tx.now_at, last_at, job.since, group)
-    await tx.insert("add_planned", [_planned_row(job, time, record.lane) for time in times])
+    await tx.insert("add_scheduled", [_planned_row(job, time, record.lane) for time in times])
     await record_gaps(tx, record.clock_id, gaps)
     tx.hints.add(Hint.RUNS)
 
@@ -189,5 +190,5 @@ def _planned_row(job: Job, time: PlannedTime, lane: int) -> tuple[Any, ...]:
     at = time.scheduled_at
     due_at = at + jitter_us(job.id, at, min(job.spec.jitter_us, time.room_us))
     if time.background:
-        return (at, job.id, background_lane(lane), due_at, _CATCH_UP, 0, 0)
-    return (at, job.id, lane, due_at, _SCHEDULED, 0, 0)
+        return (at, job.id, background_lane(lane), due_at, _CATCH_UP, 0, 0, time.after_at)
+    return (at, job.id, lane, due_at, _SCHEDULED, 0, 0, time.after_at)

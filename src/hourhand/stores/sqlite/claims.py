@@ -13,7 +13,7 @@ import msgspec
 
 from hourhand.core.identity import CLASSES, LANES_PER_POOL, class_of_lane
 from hourhand.core.lanes import BRIEF_LEAD_US, divide, floors
-from hourhand.core.overlap import free_slots
+from hourhand.core.overlap import free_slots, in_order
 from hourhand.core.plan import Lateness
 from hourhand.core.run import ClaimedRun
 from hourhand.ports.store import Claim, ClaimRequest, Cursor
@@ -187,17 +187,20 @@ async def _drop_deleted(tx: Tx) -> int:
 
 
 async def _give_several_slots(tx: Tx) -> None:
-    """Jobs with several slots: the oldest candidates get the lowest free ones."""
+    """Jobs with several slots: the oldest candidates get the lowest free ones, none ahead of one that stays planned."""
     candidates = await tx.all("several_candidates")
     if not candidates:
         return
     _, used = await taken_slots(tx, sorted({row[1] for row in candidates}))
     for job_id, group in groupby(candidates, key=lambda row: row[1]):
         rows = list(group)
-        slots = free_slots(rows[0][3], used.get(job_id, ()), [row[2] for row in rows])
-        for index, row in enumerate(rows):
-            if index < len(slots):
-                await tx.run("set_slot", (slots[index], row[0]))
+        allowed = in_order((row[2], row[4]) for row in rows)
+        slots = iter(free_slots(rows[0][3], used.get(job_id, ()), sorted(allowed)))
+        for row in rows:
+            if row[2] not in allowed:
+                await tx.run("set_not_yet", (row[0],))
+            elif (slot := next(slots, None)) is not None:
+                await tx.run("set_slot", (slot, row[0]))
             else:
                 await tx.run("set_full", (row[0],))
 

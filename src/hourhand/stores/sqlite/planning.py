@@ -51,7 +51,7 @@ async def _with_new_groups(tx: Tx, plans: Sequence[ClockPlan]) -> set[int]:
 def _time_rows(plan: ClockPlan) -> list[tuple[Any, ...]]:
     rows: list[tuple[Any, ...]] = []
     for time in plan.times:
-        head = (plan.clock_id, time.scheduled_at, time.room_us, int(time.background))
+        head = (plan.clock_id, time.scheduled_at, time.after_at, time.room_us, int(time.background))
         only = time.only
         if only is None:
             rows.append((*head, None, None, None, None, None, None))

@@ -41,13 +41,15 @@ CROSS JOIN LATERAL (
         AND due_at > :after::bigint ORDER BY due_at LIMIT 1)) AS found;
 
 -- take_planned: take runs with a free slot, so many of each lane; answers them and those that need a decision.
--- fate 0 taken, 1 job full, 2 several slots, 3 deleted, 4 only when due, 6 late. Whoever was faster to a slot is only
--- seen at the insertion: `inserted` is then less than the number of runs with fate 0, and put_back mends it.
+-- fate 0 taken, 1 job full, 2 several slots, 3 deleted, 4 not yet, 6 late. Not yet: at most once, or the run before it
+-- still waits, which a lock that somebody has on that one does not hide; with several slots `behind_at` says so.
+-- Whoever was faster to a slot is only seen at the insertion: `inserted` is then less than the number of runs with
+-- fate 0, and put_back mends it.
 WITH looked AS MATERIALIZED (
     SELECT p.* FROM unnest(:lanes::integer[], :due_ats::bigint[], :scheduled_ats::bigint[], :job_ids::bigint[],
         :uptos::bigint[], :limits::bigint[]) AS page (lane, due_at, scheduled_at, job_id, upto, most)
     CROSS JOIN LATERAL (
-        SELECT job_id, scheduled_at, lane, due_at, trigger, fence, tries, planned.ctid AS place FROM planned
+        SELECT job_id, scheduled_at, lane, due_at, trigger, fence, tries, after_at, planned.ctid AS place FROM planned
         WHERE planned.lane = page.lane AND planned.due_at <= page.upto
             AND (planned.due_at, planned.scheduled_at, planned.job_id) > (page.due_at, page.scheduled_at, page.job_id)
         ORDER BY planned.due_at, planned.scheduled_at, planned.job_id LIMIT page.most
@@ -61,6 +63,9 @@ judged AS MATERIALIZED (
             WHEN j.concurrency IS NULL THEN 0
             WHEN j.concurrency > 1 THEN 2
             WHEN EXISTS (SELECT 1 FROM running AS r WHERE r.job_id = l.job_id OFFSET 0) THEN 1
+            WHEN l.after_at IS NULL OR l.due_at <= :now::bigint THEN 0
+            WHEN EXISTS (SELECT 1 FROM planned AS b WHERE b.scheduled_at = l.after_at AND b.job_id = l.job_id OFFSET 0)
+                THEN 4
             ELSE 0 END AS fate
     FROM looked AS l LEFT JOIN jobs AS j ON j.id = l.job_id),
 chosen AS MATERIALIZED (SELECT * FROM judged WHERE fate = 0 LIMIT :wanted::bigint),
@@ -73,13 +78,17 @@ taken AS (
     ON CONFLICT DO NOTHING RETURNING 1),
 gone AS (DELETE FROM planned WHERE ctid = ANY (ARRAY(SELECT place FROM chosen)))
 SELECT job_id, slot, scheduled_at, due_at, fence + 1, tries, trigger, deadline_at, version, tenant, spec, 0 AS fate,
-    lane, (SELECT count(*) FROM taken) AS inserted
+    lane, NULL::bigint AS behind_at, (SELECT count(*) FROM taken) AS inserted
 FROM chosen
 UNION ALL
-SELECT job_id, slot, scheduled_at, due_at, fence, tries, trigger, deadline_at, version, tenant, spec, fate, lane, 0
+SELECT job_id, slot, scheduled_at, due_at, fence, tries, trigger, deadline_at, version, tenant, spec, fate, lane,
+    CASE WHEN fate <> 2 OR after_at IS NULL OR due_at <= :now::bigint THEN NULL
+        WHEN EXISTS (SELECT 1 FROM planned AS b WHERE b.scheduled_at = judged.after_at AND b.job_id = judged.job_id
+            OFFSET 0) THEN after_at END, 0
 FROM judged WHERE fate > 0;
 
--- put_back: of runs that were taken, those that did not get their slot are planned again; says which
+-- put_back: of runs that were taken, those that did not get their slot are planned again; says which. Each was
+-- due or had no earlier one to wait for, so it needs no after_at any more.
 WITH given AS (
     SELECT g.* FROM unnest(:job_ids::bigint[], :slots::bigint[], :scheduled_ats::bigint[], :due_ats::bigint[],
         :lanes::integer[], :fences::integer[], :triggers::smallint[], :tries::smallint[])

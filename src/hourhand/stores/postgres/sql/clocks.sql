@@ -25,17 +25,18 @@ WHERE step.fence IS NULL OR s.fence = step.fence
 ORDER BY c.segment, c.rule FOR NO KEY UPDATE OF c;
 
 -- plan_members: the runs of all members at all times; jitter as in core.identity
-INSERT INTO planned (scheduled_at, job_id, lane, due_at, trigger, fence, tries)
+INSERT INTO planned (scheduled_at, job_id, lane, due_at, trigger, fence, tries, after_at)
 SELECT t.at, m.job_id,
     CASE WHEN t.background = 1 THEN m.lane / 128 * 128 + 96 + m.lane % 32 ELSE m.lane END,
     t.at + CASE WHEN least(m.jitter_us, t.room_us) / 1000 <= 1 THEN 0 ELSE
         ((m.job_id % 2147483647) * 48271 + t.at / 1000 % 2147483647) % 2147483647
         * 69621 % 2147483647 % (least(m.jitter_us, t.room_us) / 1000) * 1000 END,
-    CASE WHEN t.background = 1 THEN 3 ELSE 0 END, 0, 0
-FROM unnest(:clock_ids::bigint[], :ats::bigint[], :rooms::bigint[], :backgrounds::integer[], :policies::text[],
-    :graces::bigint[], :catch_ups::integer[], :untils::bigint[], :since_froms::bigint[], :since_belows::bigint[],
+    CASE WHEN t.background = 1 THEN 3 ELSE 0 END, 0, 0, t.after_at
+FROM unnest(:clock_ids::bigint[], :ats::bigint[], :after_ats::bigint[], :rooms::bigint[], :backgrounds::integer[],
+    :policies::text[], :graces::bigint[], :catch_ups::integer[], :untils::bigint[], :since_froms::bigint[], :since_belows::bigint[],
     :late_tos::bigint[])
-    AS t (clock_id, at, room_us, background, policy, grace_us, catch_up, until, since_from, since_below, late_to)
+    AS t (clock_id, at, after_at, room_us, background, policy, grace_us, catch_up, until, since_from, since_below,
+        late_to)
 JOIN members AS m ON m.clock_id = t.clock_id
 WHERE t.at > m.since AND t.at <= m.until AND (t.policy IS NULL OR (
     m.policy = t.policy AND m.grace_us = t.grace_us AND m.catch_up = t.catch_up

@@ -145,10 +145,16 @@ SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::integer[], $4::bigint[], $5
 -- drop_member: a job leaves its clock
 DELETE FROM members WHERE clock_id = $1 AND job_id = $2;
 
--- add_planned: runs that are written outside a clock's own planning
+-- add_planned: runs that no rule computes
 INSERT INTO planned (scheduled_at, job_id, lane, due_at, trigger, fence, tries)
 SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::integer[], $4::bigint[], $5::smallint[], $6::integer[],
     $7::smallint[])
+ON CONFLICT DO NOTHING;
+
+-- add_scheduled: runs that are written outside a clock's own planning; after_at: the time before, where that is near
+INSERT INTO planned (scheduled_at, job_id, lane, due_at, trigger, fence, tries, after_at)
+SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::integer[], $4::bigint[], $5::smallint[], $6::integer[],
+    $7::smallint[], $8::bigint[])
 ON CONFLICT DO NOTHING;
 
 -- lock_planned: wait for claims that have unstarted runs of a job at computed times in hand, and hold the others

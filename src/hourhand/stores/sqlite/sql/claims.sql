@@ -42,19 +42,24 @@ FROM (SELECT job_id, scheduled_at, lane, due_at, trigger, fence, tries FROM plan
     WHERE lane = :lane AND due_at <= :now ORDER BY due_at, scheduled_at, job_id LIMIT :limit) AS p
 LEFT JOIN jobs AS j ON j.id = p.job_id;
 
--- look_ahead: runs of a lane that are due within the lead, after a cursor; fate 4: only when due
+-- look_ahead: runs of a lane that are due within the lead, after a cursor; fate 4 not yet: at most once, or the run
+-- before it still waits; with several slots behind_at says so, since that one may be taken by the same claim
 INSERT INTO temp.candidate (job_id, scheduled_at, lane, due_at, rank, late, fate, slot, trigger, fence,
-    tries, deadline_at, version, tenant, spec)
+    tries, deadline_at, version, tenant, spec, behind_at)
 SELECT p.job_id, p.scheduled_at, p.lane, p.due_at, :rank + row_number() OVER (), 0,
     CASE WHEN j.id IS NULL THEN 3
         WHEN j.at_most_once THEN 4
         WHEN j.concurrency IS NULL THEN 0
         WHEN (SELECT count(*) FROM running AS r WHERE r.job_id = p.job_id) >= j.concurrency THEN 1
         WHEN j.concurrency > 1 THEN 2
+        WHEN p.after_at IS NOT NULL AND EXISTS (SELECT 1 FROM planned AS b
+            WHERE b.scheduled_at = p.after_at AND b.job_id = p.job_id) THEN 4
         ELSE 0 END,
     CASE WHEN j.concurrency IS NULL THEN p.scheduled_at ELSE 0 END,
-    p.trigger, p.fence, p.tries, max(p.due_at, :now) + j.timeout_us, j.version, j.tenant, j.spec
-FROM (SELECT job_id, scheduled_at, lane, due_at, trigger, fence, tries FROM planned
+    p.trigger, p.fence, p.tries, max(p.due_at, :now) + j.timeout_us, j.version, j.tenant, j.spec,
+    CASE WHEN p.after_at IS NOT NULL AND j.concurrency > 1 AND EXISTS (SELECT 1 FROM planned AS b
+        WHERE b.scheduled_at = p.after_at AND b.job_id = p.job_id) THEN p.after_at END
+FROM (SELECT job_id, scheduled_at, lane, due_at, trigger, fence, tries, after_at FROM planned
     WHERE lane = :lane AND due_at > :now AND due_at <= :until
         AND (due_at, scheduled_at, job_id) > (:due_at, :scheduled_at, :job_id)
     ORDER BY due_at, scheduled_at, job_id LIMIT :limit) AS p
@@ -100,7 +105,7 @@ WHERE c.late = 1 ORDER BY c.due_at;
 SELECT c.job_id, c.scheduled_at FROM temp.candidate AS c WHERE c.fate = 3;
 
 -- several_candidates: runs of jobs with several slots, in the order in which a class keeps them
-SELECT c.rowid, c.job_id, c.scheduled_at, j.concurrency FROM temp.candidate AS c
+SELECT c.rowid, c.job_id, c.scheduled_at, j.concurrency, c.behind_at FROM temp.candidate AS c
 JOIN jobs AS j ON j.id = c.job_id WHERE c.fate = 2 ORDER BY c.job_id, c.lane % 128 / 32, c.rank;
 
 -- limits_of: the limits of jobs
@@ -114,6 +119,9 @@ UPDATE temp.candidate SET fate = 0, slot = ? WHERE rowid = ?;
 
 -- set_full: a candidate finds its job full
 UPDATE temp.candidate SET fate = 1 WHERE rowid = ?;
+
+-- set_not_yet: a candidate would go ahead of an earlier run of its job
+UPDATE temp.candidate SET fate = 4 WHERE rowid = ?;
 
 -- drop_candidate: a candidate that is decided
 DELETE FROM temp.candidate WHERE job_id = ? AND scheduled_at = ?;

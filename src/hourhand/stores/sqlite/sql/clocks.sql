@@ -20,8 +20,9 @@ DELETE FROM temp.plan_time;
 INSERT INTO temp.plan_step (clock_id, expected, next_at, late_to, fence) VALUES (?, ?, ?, ?, ?);
 
 -- add_time: a nominal time for a clock's members
-INSERT INTO temp.plan_time (clock_id, at, room_us, background, policy, grace_us, catch_up, until, since_from, since_below)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
+INSERT INTO temp.plan_time (clock_id, at, after_at, room_us, background, policy, grace_us, catch_up, until,
+    since_from, since_below)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
 
 -- drop_stale_steps: clocks that somebody else moved meanwhile, or whose segment changed hands
 DELETE FROM temp.plan_step WHERE NOT EXISTS (
@@ -34,13 +35,13 @@ RETURNING clock_id;
 DELETE FROM temp.plan_step WHERE clock_id = ?;
 
 -- plan_members: the runs of all members at all times; jitter as in core.identity
-INSERT INTO planned (scheduled_at, job_id, lane, due_at, trigger, fence, tries)
+INSERT INTO planned (scheduled_at, job_id, lane, due_at, trigger, fence, tries, after_at)
 SELECT t.at, m.job_id,
     CASE WHEN t.background THEN m.lane / 128 * 128 + 96 + m.lane % 32 ELSE m.lane END,
     t.at + CASE WHEN min(m.jitter_us, t.room_us) / 1000 <= 1 THEN 0 ELSE
         ((m.job_id % 2147483647) * 48271 + t.at / 1000 % 2147483647) % 2147483647
         * 69621 % 2147483647 % (min(m.jitter_us, t.room_us) / 1000) * 1000 END,
-    CASE WHEN t.background THEN 3 ELSE 0 END, 0, 0
+    CASE WHEN t.background THEN 3 ELSE 0 END, 0, 0, t.after_at
 FROM temp.plan_time AS t CROSS JOIN temp.plan_step AS s ON s.clock_id = t.clock_id
 CROSS JOIN members AS m ON m.clock_id = t.clock_id
 WHERE t.at > m.since AND t.at <= m.until AND (t.policy IS NULL OR (

@@ -102,9 +102,14 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?);
 -- drop_member: a job leaves its clock
 DELETE FROM members WHERE clock_id = ? AND job_id = ?;
 
--- add_planned: runs that are written outside a clock's own planning
+-- add_planned: runs that no rule computes
 INSERT INTO planned (scheduled_at, job_id, lane, due_at, trigger, fence, tries)
 VALUES (?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT DO NOTHING;
+
+-- add_scheduled: runs that are written outside a clock's own planning; after_at: the time before, where that is near
+INSERT INTO planned (scheduled_at, job_id, lane, due_at, trigger, fence, tries, after_at)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT DO NOTHING;
 
 -- lock_planned: there is one writer, so no claim has any of these in hand
