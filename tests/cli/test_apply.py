@@ -275,3 +275,26 @@ def test_a_module_that_cannot_be_applied(
     done = hourhand("apply", "tasks_wrong")
     assert (done.code, "tasks_wrong.py:7: tasks_wrong:report: timeout: expected" in done.err) == (2, True)
     assert hourhand("apply", "no_such_module").code == 1
+
+
+# --- crontabs
+
+
+def test_a_crontab_is_applied_as_a_set(hourhand: Any, tmp_path: Path, name: str) -> None:
+    table = tmp_path / "tab"
+    table.write_text("MAILTO=me@example.com\n# Nightly\n15 3 * * * /bin/backup --all\n@daily b\n")
+    arguments = ("import", "crontab", str(table), "--set", name, "--tz", "Europe/Berlin")
+    refused = hourhand(*arguments, "--apply")
+    assert (refused.code, "nothing was applied" in refused.err) == (8, True)
+    assert hourhand("jobs", "list", "--set", name, "-q").out == ""
+    assert (
+        hourhand(*arguments, "--apply", "--lenient", "--dry-run").out.splitlines()[-1].startswith("would be")
+    )
+    done = hourhand(*arguments, "--apply", "--lenient")
+    assert (done.code, done.out.splitlines()[-1]) == (0, "created 2, changed 0, unchanged 0, pruned 0")
+    table.write_text("# Nightly\n15 4 * * * /bin/backup --all\n")
+    again = hourhand(*arguments, "--apply")
+    assert again.out.splitlines()[-1] == "created 0, changed 1, unchanged 0, pruned 0"
+    out = tmp_path / "jobs.yaml"
+    hourhand(*arguments, "-o", str(out))
+    assert hourhand("plan", str(out), "--exit-code").code == 0

@@ -2,6 +2,7 @@
 
 import itertools
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import msgspec
@@ -9,7 +10,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from hourhand.cli.files.listing import all_jobs
 from hourhand.client import Client
+from hourhand.errors import Unavailable
 
 pytestmark = pytest.mark.usefixtures("server")
 _numbers = itertools.count()
@@ -41,6 +44,9 @@ TARGETS = st.sampled_from(
         {"type": "http", "url": "https://example.com", "method": "PUT"},
         {"url": "http://example.com", "headers": {"X-A": "yes", "X-B": "1"}, "timeout": "1500ms"},
         {"type": "python", "function": "app.tasks:daily"},
+        {"type": "shell", "argv": ["/bin/sh", "-c", "{ a\n} <<'E'\nb\nE\n"]},
+        {"argv": ["a", ""], "env": {"A": "", "B": "yes"}, "cwd": "/srv", "success_codes": [0, 3]},
+        {"argv": ["a"], "no_retry_codes": []},
     ]
 )
 DOCUMENTS = st.tuples(
@@ -163,6 +169,13 @@ def test_jobs_without_a_key_are_named_and_may_get_one(hourhand: Any, server: str
     done = hourhand("export", "--tag", "keyless", "--assign-keys", "--format", "json")
     keys = {one["key"] for one in msgspec.json.decode(done.out)}
     assert (done.code, len(keys), "Daily-report" in keys, f"job-{ids[2]}" in keys) == (0, 3, True, True)
+
+
+def test_a_database_that_is_away_is_no_empty_export() -> None:
+    pages = iter([{"data": [{"key": "a"}], "next_cursor": "x"}, {"data": [], "partial": ["shard 1"]}])
+    client: Any = SimpleNamespace(jobs=SimpleNamespace(page=lambda **query: next(pages)))
+    with pytest.raises(Unavailable, match="shard 1 did not answer"):
+        list(all_jobs(client))
 
 
 def test_a_file_is_whole_or_not_there(hourhand: Any, server: str, tmp_path: Path) -> None:

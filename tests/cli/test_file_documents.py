@@ -115,6 +115,7 @@ def test_too_many_jobs(monkeypatch: pytest.MonkeyPatch) -> None:
             {"target": {"timeout": "1s"}},
             {"target": {"function": "a:b"}},
         ),
+        ({"target": {"argv": ["a"]}}, {"target": {"timeout": "1s"}}, {"target": {"argv": ["a"]}}),
         ({}, {"target": {"function": "a:b"}}, {"target": {"function": "a:b"}}),
         ({"timeout": None}, {"timeout": "1m"}, {"timeout": None}),
     ],

@@ -119,3 +119,13 @@ async def test_a_job_that_wants_to_be_in_two_places_is_refused_in_words(client: 
     assert "{billing}/daily" in error["hint"]
     together = {**DAILY, "shard_key": "billing"}
     assert (await client.put("/v1/jobs/by-key/{billing}/daily", json=together)).status_code == 201
+
+
+async def test_a_set_is_spread_applied_again_and_listed(client: httpx2.AsyncClient) -> None:
+    documents = [{**DAILY, "key": f"k{n}", "set": "s"} for n in range(20)]
+    answer = (await client.post("/v1/jobs/apply", json=documents)).json()
+    ids = {result["job_id"] for result in answer["results"]}
+    assert (answer["created"], {shard_of(parse_job_id(job_id)) for job_id in ids}) == (20, {0, 1})
+    assert (await client.post("/v1/jobs/apply", json=documents)).json()["unchanged"] == 20
+    listed = (await client.get("/v1/jobs?set=s&limit=50")).json()["data"]
+    assert {job["job_id"] for job in listed} == ids

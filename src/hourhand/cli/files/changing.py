@@ -13,6 +13,7 @@ import msgspec
 
 from hourhand.cli.files.documents import FileJob, Wanted
 from hourhand.cli.files.faults import FileFault, FileFaults, words_of
+from hourhand.cli.files.listing import all_jobs
 from hourhand.cli.files.order import children_first, levels
 from hourhand.cli.progress import Progress
 from hourhand.errors import NotFound
@@ -103,7 +104,7 @@ def _surplus(client: "Client", wanted: Wanted) -> list[Mapping[str, Any]]:
     found = [
         {name: job.get(name) for name in ("job_id", "key", "name", "set", "after")}
         for name in wanted.sets
-        for job in client.jobs.list(set=name, limit=1_000)
+        for job in all_jobs(client, set=name)
         if job["key"] not in wanted.jobs
     ]
     return children_first(found)

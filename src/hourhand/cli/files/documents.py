@@ -17,6 +17,7 @@ MAX_JOBS = 100_000
 _SET_FIELDS = ("set", "defaults", "jobs")
 _ONE_JOB_FIELDS = ("key", "cron", "every", "at", "after", "target", "callback_url")
 _NOT_FOR_ALL = ("key", "cron", "every", "at", "after", "set")  # of a job alone, never a default
+_KINDS = {"function": "python", "argv": "shell"}  # targets that may leave out their type
 _BESIDE = {"tz": "cron", "dst": "cron", "phase": "every"}
 
 
@@ -199,4 +200,4 @@ def _over(defaults: Mapping[str, Any], document: Mapping[str, Any]) -> Iterator[
 def _kind(target: Any) -> Any:
     if not isinstance(target, dict):
         return "http"
-    return target.get("type") or ("python" if "function" in target else "http")
+    return target.get("type") or next((kind for name, kind in _KINDS.items() if name in target), "http")

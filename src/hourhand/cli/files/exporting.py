@@ -18,6 +18,7 @@ import msgspec
 
 from hourhand.cli.failures import FINDINGS, Usage
 from hourhand.cli.files.compact import Defaults, compact
+from hourhand.cli.files.listing import all_jobs
 from hourhand.cli.files.yaml_text import yaml_block
 from hourhand.cli.options import Call
 from hourhand.cli.output import Form
@@ -25,7 +26,6 @@ from hourhand.cli.progress import Progress
 from hourhand.cli.text import clean, plural
 from hourhand.errors import Conflict, Invalid
 
-PAGE = 1_000
 MOST_TOLD = 20
 FORMATS = ("yaml", "json")
 
@@ -69,7 +69,7 @@ def _gather(
     places: list[_Place] = []
     keyless: list[str] = []
     with Progress("read", wanted=call.out.form is Form.PEOPLE) as progress:
-        for job in call.client.jobs.list(limit=PAGE, **filters):
+        for job in all_jobs(call.client, **filters):
             progress.add(1)
             if job["key"] is None and assign_keys and not call.dry_run:
                 job = _with_key(call, job)
