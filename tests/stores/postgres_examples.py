@@ -272,6 +272,13 @@ READING = {
     "history_times": Example((HEAVY_JOB, NOW_AT, PAGE)),
     "history_of": Example((HEAVY_JOB, [NOW_AT - n * SECOND_US for n in range(50)])),
     "is_live": Example({"scheduled_at": NOW_AT, "job_id": 303}),
+    "jobs_among": Example((BIG, _JOBS)),
+    "last_ends": Example(
+        {"ids": [HEAVY_JOB, *_JOBS[:49]], "retrying": 2, "limit": 32},
+        2_000,
+        "as many ends of each of 50 jobs",
+    ),
+    "running_among": Example((_HELD,)),
     "dense_in": Example({**_WINDOW, "most": 5_000}, 6_000, _COARSE),
     "finished_in": Example(
         {**_WINDOW, **_HISTORY_PLACE, "states": [3, 4], "tenant": BIG, "limit": 5_000}, 6_000, _COARSE

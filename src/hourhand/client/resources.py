@@ -109,6 +109,12 @@ class Jobs(_Endpoints[D]):
         return self._pages("/jobs", {"limit": limit, "cursor": cursor, **filters})
 
     @endpoint
+    def strips(self, jobs: Sequence[Job], *, limit: int = 30) -> Flow[Document]:
+        """How the last runs of up to 100 jobs ended: `{data}`, oldest run first."""
+        ids = [job if isinstance(job, str) else str(job["job_id"]) for job in jobs]
+        return self._ask("GET", "/jobs/strips", query={"job_id": ids, "limit": limit})
+
+    @endpoint
     def page(self, /, *, limit: int = 50, cursor: str | None = None, **filters: object) -> Flow[Document]:
         """One page of jobs as it is: `{data, next_cursor}`."""
         return self._ask("GET", "/jobs", query={"limit": limit, "cursor": cursor, **filters})

@@ -23,6 +23,7 @@ import msgspec
 
 from hourhand.core.dag import GraphJob
 from hourhand.core.identity import RunKey
+from hourhand.core.lifecycle import State
 from hourhand.core.log import LogChunk, LogPlace
 from hourhand.core.model import Job, JobSpec, JobState, Version
 from hourhand.core.plan import ClockPlan, MisfireGroup, MissedTimes
@@ -212,6 +213,25 @@ class RunPage(msgspec.Struct, frozen=True, kw_only=True):
     next_before: tuple[int, ...] | None
     places: tuple[tuple[int, ...], ...] = ()  # where to go on after each run, in a list that has pages
     missing: tuple[int, ...] = ()  # shards that did not answer
+
+
+class RunMark(msgspec.Struct, frozen=True, array_like=True):
+    """A run that ended, as little of it as a strip of runs needs."""
+
+    scheduled_at: int
+    state: State
+    due_at: int
+    started_at: int | None
+    finished_at: int
+
+
+class JobMarks(msgspec.Struct, frozen=True, kw_only=True):
+    """The last runs of a job that ended, oldest first, and how many are under way."""
+
+    job_id: int
+    marks: tuple[RunMark, ...]
+    running: int
+    retrying: int
 
 
 class DeadQuery(msgspec.Struct, frozen=True, kw_only=True):
@@ -474,6 +494,10 @@ class Store(Protocol):
 
     async def list_runs(self, tenant: str, query: RunQuery) -> RunPage:
         """Finished runs of a tenant in a window of time, newest first."""
+        ...
+
+    async def job_marks(self, tenant: str, job_ids: Sequence[int], limit: int) -> list[JobMarks]:
+        """The last `limit` runs that ended of each of these jobs; those of the tenant, in that order."""
         ...
 
     # --- logs

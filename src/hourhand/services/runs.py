@@ -15,7 +15,7 @@ from hourhand.core.model import FOREVER, Job, JobState, OnceTiming, Trigger
 from hourhand.core.plan import MissedTimes, expected_times
 from hourhand.core.run import DeadLetter, RunView
 from hourhand.errors import Invalid, NotFound, Unavailable
-from hourhand.ports.store import DeadGroup, DeadPage, DeadQuery, RunPage, RunQuery, Store
+from hourhand.ports.store import DeadGroup, DeadPage, DeadQuery, JobMarks, RunPage, RunQuery, Store
 
 MAX_AT_ONCE = 1_000  # dead letters that one request may requeue or discard
 _LOOK_BACK_US = 60 * MINUTE_US  # how old a planned row may be before it has been judged
@@ -52,6 +52,10 @@ class Runs:
     async def missed(self, job: Job) -> list[MissedTimes]:
         """What a job missed while nobody planned: no runs of their own, since nobody wrote them."""
         return await self._store.missed(job.tenant, job.id)
+
+    async def marks(self, tenant: str, job_ids: Sequence[int], limit: int) -> list[JobMarks]:
+        """The last runs of each of these jobs that ended, and how many are under way."""
+        return await self._store.job_marks(tenant, job_ids, limit)
 
     async def status(self, job: Job, next_at: int | None) -> Status:
         """The newest run that is due and neither skipped nor cancelled speaks for the job."""

@@ -1,19 +1,23 @@
 """What routes answer: jobs, runs, dead letters and times as JSON. The one place where instants are spelled out."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
 from starlette.responses import Response
 
-from hourhand.core.identity import format_job_id
+from hourhand.core.identity import format_job_id, format_run_id
 from hourhand.core.instant import SECOND_US, format_instant
 from hourhand.core.lifecycle import FINAL
 from hourhand.core.model import Job, Version
 from hourhand.core.plan import MissedTimes
 from hourhand.core.run import AttemptRow, DeadLetter, Progress, RunView
 from hourhand.core.schedule import Occurrence
-from hourhand.ports.store import DeadGroup, NodeInfo
+from hourhand.ports.events import EventType
+from hourhand.ports.store import DeadGroup, JobMarks, NodeInfo
+from hourhand.services.overview import Sizes, alive
+from hourhand.services.recent import Hour, Minute
 from hourhand.services.run_logs import LogPage
 from hourhand.services.runs import Status
 from hourhand.web.documents import job_document, spec_document
@@ -182,6 +186,59 @@ def missed_answers(missed: Sequence[MissedTimes]) -> list[dict[str, Any]]:
     ]
 
 
+def marks_answer(one: JobMarks) -> dict[str, Any]:
+    """The last runs of a job, oldest first, as little as a strip of them needs."""
+    return {
+        "job_id": format_job_id(one.job_id),
+        "running": one.running,
+        "retrying": one.retrying,
+        "runs": [
+            {
+                "run_id": format_run_id(one.job_id, mark.scheduled_at),
+                "scheduled_at": format_instant(mark.scheduled_at),
+                "status": mark.state,
+                "lag_ms": _milliseconds(mark.due_at, mark.started_at),
+                "duration_ms": _milliseconds(mark.started_at, mark.finished_at),
+            }
+            for mark in one.marks
+        ],
+    }
+
+
+def overview_answer(sizes: Sizes, hour: Hour, parts: Mapping[str, str], now_at: int) -> dict[str, Any]:
+    """How everything stands."""
+    kinds = Counter(node.kind for node in alive(sizes.nodes, now_at))
+    backlog = sizes.backlog
+    return {
+        "now": format_instant(now_at),
+        "parts": parts,
+        "sizes": {
+            "jobs": backlog.jobs,
+            "planned": backlog.planned,
+            "running": backlog.running,
+            "blocked": backlog.blocked,
+            "dead": backlog.dead,
+            "oldest_due_at": instant(backlog.oldest_due_at),
+            "counted_at": format_instant(sizes.counted_at),
+        },
+        "processes": [{"kind": kind, "alive": count} for kind, count in sorted(kinds.items())],
+        "since": format_instant(hour.since_at),
+        "hour": _minute(hour.total),
+        "minutes": [_minute(minute) for minute in hour.minutes],
+        "changes": [
+            {
+                "at": format_instant(event.at),
+                "type": event.type,
+                "job_id": event.public_job_id,
+                "name": event.data.name,
+                "state": event.data.state,
+                "version": event.data.version,
+            }
+            for event in hour.changes
+        ],
+    }
+
+
 def node_answer(node: NodeInfo, now_at: int) -> dict[str, Any]:
     """A process of the cluster."""
     return {
@@ -223,3 +280,18 @@ def _progress(progress: Progress) -> dict[str, Any]:
 
 def _milliseconds(from_at: int | None, to_at: int | None) -> int | None:
     return None if from_at is None or to_at is None else (to_at - from_at) // _MILLISECOND_US
+
+
+def _minute(minute: Minute) -> dict[str, Any]:
+    counts = minute.counts
+    return {
+        "from": format_instant(minute.from_at),
+        "succeeded": counts.get(EventType.RUN_SUCCEEDED, 0),
+        "failed": counts.get(EventType.RUN_FAILED, 0),
+        "retrying": counts.get(EventType.RUN_RETRYING, 0),
+        "skipped": counts.get(EventType.RUN_SKIPPED, 0),
+        "cancelled": counts.get(EventType.RUN_CANCELLED, 0),
+        "lag_p50_ms": minute.lag_p50_ms,
+        "lag_p99_ms": minute.lag_p99_ms,
+        "lag_max_ms": minute.lag_max_ms,
+    }

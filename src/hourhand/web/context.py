@@ -12,6 +12,7 @@ from hourhand.errors import NotAllowed
 from hourhand.ports.store import Store
 from hourhand.services.event_log import EventLog
 from hourhand.services.jobs import Jobs
+from hourhand.services.overview import Overview
 from hourhand.services.reports import Reports
 from hourhand.services.run_logs import RunLogs
 from hourhand.services.runs import Runs
@@ -39,6 +40,7 @@ class WebContext(msgspec.Struct, frozen=True, kw_only=True):
     registry: CollectorRegistry
     parts: Parts
     events: EventLog
+    overview: Overview
     settings: WebSettings
 
 

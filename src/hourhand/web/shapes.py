@@ -454,6 +454,104 @@ class NodeList(BaseModel):
     data: list[NodeAnswer] = _is("The processes.", [])
 
 
+class MarkAnswer(BaseModel):
+    """A run, as little of it as a strip of runs needs."""
+
+    model_config = _CONFIG
+
+    run_id: str = _is("The run.", _RUN)
+    scheduled_at: str = _is("Its nominal time.", _TIME)
+    status: StateWord = _is("What became of it.", "SUCCEEDED")
+    lag_ms: int | None = _is("From due to start of its last attempt; null if it never began.", 3)
+    duration_ms: int | None = _is("Of that attempt.", 12)
+
+
+class StripAnswer(BaseModel):
+    """The last runs of a job."""
+
+    model_config = _CONFIG
+
+    job_id: str = _is("The job.", _JOB)
+    running: int = _is("How many of its runs a worker has now.", 0)
+    retrying: int = _is("How many wait to be tried again.", 0)
+    runs: list[MarkAnswer] = _is("Those that ended, oldest first.", [])
+
+
+class StripList(BaseModel):
+    """The last runs of some jobs, in the order they were asked for; jobs that do not exist are left out."""
+
+    model_config = _CONFIG
+
+    data: list[StripAnswer] = _is("Each job's.", [])
+
+
+class SizesAnswer(BaseModel):
+    """How much there is of everything; counted up to a bound, and a moment ago."""
+
+    model_config = _CONFIG
+
+    jobs: int = _is("Jobs.", 12)
+    planned: int = _is("Runs that are written and not yet taken.", 3)
+    running: int = _is("Runs in a worker's hand or between two attempts.", 1)
+    blocked: int = _is("Runs that wait for a slot of their job.", 0)
+    dead: int = _is("Dead letters.", 0)
+    oldest_due_at: str | None = _is("Since when the oldest run waits for a worker; may lie ahead.", _TIME)
+    counted_at: str = _is("When this was counted.", _TIME)
+
+
+class ProcessesAnswer(BaseModel):
+    """Processes of one kind."""
+
+    model_config = _CONFIG
+
+    kind: str = _is("What they do.", "up")
+    alive: int = _is("How many have a lease.", 1)
+
+
+class MinuteAnswer(BaseModel):
+    """What a minute held, or an hour."""
+
+    model_config = ConfigDict(**_CONFIG, populate_by_name=True)
+
+    from_: str = Field(alias="from", description="Its beginning.", examples=[_TIME])
+    succeeded: int = _is("Runs that succeeded.", 60)
+    failed: int = _is("Runs that used up their tries.", 0)
+    retrying: int = _is("Attempts that failed and will be repeated.", 0)
+    skipped: int = _is("Runs that were skipped.", 0)
+    cancelled: int = _is("Runs that were cancelled.", 0)
+    lag_p50_ms: int | None = _is("Half of the starts were at most this late; null without one.", 2)
+    lag_p99_ms: int | None = _is("99 of 100 starts were at most this late.", 12)
+    lag_max_ms: int | None = _is("The latest start.", 15)
+
+
+class ChangeAnswer(BaseModel):
+    """Something that changed of a job."""
+
+    model_config = _CONFIG
+
+    at: str = _is("When.", _TIME)
+    type: str = _is("What: job.created, job.changed, job.paused, job.resumed or job.deleted.", "job.paused")
+    job_id: str = _is("The job.", _JOB)
+    name: str | None = _is("Its name, cut if it is long.", "daily-report")
+    state: str = _is("Its state since.", "paused")
+    version: int | None = _is("Its version since.", 2)
+
+
+class OverviewAnswer(BaseModel):
+    """How everything stands."""
+
+    model_config = _CONFIG
+
+    now: str = _is("The server's time.", _TIME)
+    parts: dict[str, str] = _is("Each part of this process: ok, or what is wrong.", {"planner": "ok"})
+    sizes: SizesAnswer = _is("How much there is.", None)
+    processes: list[ProcessesAnswer] = _is("The live processes by kind.", [])
+    since: str = _is("From when on this process has heard what happens; an hour ago at the earliest.", _TIME)
+    hour: MinuteAnswer = _is("The last hour in sum.", None)
+    minutes: list[MinuteAnswer] = _is("Its minutes, oldest first; empty ones are left out.", [])
+    changes: list[ChangeAnswer] = _is("What changed of jobs, newest first, at most 50.", [])
+
+
 class Health(BaseModel):
     """The process is up."""
 

@@ -21,6 +21,7 @@ from hourhand.stores.relational import (
     jobs,
     letters,
     logs,
+    marks,
     nodes,
     reading,
     repair,
@@ -216,6 +217,9 @@ class RelationalStore:
 
     async def list_runs(self, tenant: str, query: port.RunQuery) -> port.RunPage:
         return await self._engine.read(lambda tx: reading.list_runs(tx, tenant, query, self._finished))
+
+    async def job_marks(self, tenant: str, job_ids: Sequence[int], limit: int) -> list[port.JobMarks]:
+        return await self._engine.read(lambda tx: marks.job_marks(tx, tenant, job_ids, limit))
 
     # --- logs
     async def append_log(self, chunks: Sequence[LogChunk]) -> None:

@@ -211,6 +211,17 @@ class ShardedStore(PerShardVerbs):
             missing=tuple(index for index in places if index not in pages),
         )
 
+    async def job_marks(self, tenant: str, job_ids: Sequence[int], limit: int) -> list[port.JobMarks]:
+        """A shard that does not answer leaves its jobs out."""
+        parts = _by_shard(job_ids, lambda job_id: job_id)
+
+        async def read(index: int) -> list[port.JobMarks]:
+            return await self._ask(index, lambda shard: shard.job_marks(tenant, parts[index], limit))
+
+        found = await _answers({index: read(index) for index in parts if index < len(self._shards)})
+        by_job = {one.job_id: one for part in found.values() for one in part}
+        return [by_job[job_id] for job_id in job_ids if job_id in by_job]
+
     async def settle(self, worker: str, settlements: Sequence[Settlement]) -> list[Settlement]:
         """Of one run as a rule, whose report came to the API; each shard commits its own."""
         return await self._each_refusal(settlements, lambda part, shard: shard.settle(worker, part))

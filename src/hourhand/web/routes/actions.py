@@ -6,7 +6,7 @@ from fastapi import APIRouter, Header, Query, Request
 from starlette.responses import Response
 
 from hourhand.core.identity import format_job_id, format_run_id
-from hourhand.core.instant import format_instant
+from hourhand.core.instant import SECOND_US, format_instant
 from hourhand.core.model import Job
 from hourhand.core.schedule import Occurrence, preview
 from hourhand.web.answers import (
@@ -123,6 +123,7 @@ async def job_status(request: Request, job_id: JobIdText) -> Response:
 async def job_history(
     request: Request,
     job_id: JobIdText,
+    coming: Annotated[bool, Query(description="False leaves out those whose time lies ahead.")] = True,
     limit: Limit = 50,
     cursor: CursorText = None,
 ) -> Response:
@@ -130,7 +131,9 @@ async def job_history(
     web, tenant = caller_of(request)
     place = read_cursor(cursor, "history")
     job = await web.jobs.get(tenant, job_id_in(job_id))
-    runs = await web.runs.history(job, before_at=place[0] if place else None, limit=limit)
+    # A manual run may be named a few microseconds after the moment at which it was asked for.
+    newest_at = None if coming else web.clock.now() + SECOND_US
+    runs = await web.runs.history(job, before_at=place[0] if place else newest_at, limit=limit)
     onward = write_cursor("history", runs[-1].scheduled_at) if len(runs) == limit else None
     body, headers = page(request, [run_answer(run) for run in runs], onward)
     return json_answer(body, headers=headers)

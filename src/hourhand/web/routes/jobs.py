@@ -10,7 +10,7 @@ from hourhand.core.instant import format_instant
 from hourhand.core.model import Job, JobState
 from hourhand.ports.store import Changed, JobQuery
 from hourhand.services.jobs import NewJob
-from hourhand.web.answers import entity_tag, instant, job_answer, json_answer
+from hourhand.web.answers import entity_tag, instant, job_answer, json_answer, marks_answer
 from hourhand.web.context import WebContext, caller_of
 from hourhand.web.cursors import page, read_cursor, write_cursor
 from hourhand.web.documents import parse_document, still_paused
@@ -22,14 +22,18 @@ from hourhand.web.requests import (
     Limit,
     StrictRoute,
     expected_version,
+    job_filter_in,
     job_id_in,
     json_body,
     prefers_representation,
 )
 from hourhand.web.schema import JobDocument
-from hourhand.web.shapes import Created, Deleted, JobAnswer, JobList
+from hourhand.web.shapes import Created, Deleted, JobAnswer, JobList, StripList
 
 router = APIRouter(tags=["jobs"], route_class=StrictRoute)
+
+MAX_STRIPS = 100
+MAX_MARKS = 100
 
 JobIdText = Annotated[str, Path(description="The job's id.", examples=["J-0d3x8m2k7q1vt"])]
 KeyText = Annotated[str, Path(description="The job's key; may contain slashes.", examples=["billing/daily"])]
@@ -74,6 +78,7 @@ async def list_jobs(
         bool, Query(description="Only jobs with something in dead letters or retrying.")
     ] = False,
     sort: Annotated[Literal["-created_at"], Query(description="The order; there is one.")] = "-created_at",
+    payload: Annotated[bool, Query(description="False leaves payloads out; they may be large.")] = True,
     limit: Limit = 50,
     cursor: CursorText = None,
 ) -> Response:
@@ -92,8 +97,27 @@ async def list_jobs(
     found = await web.jobs.page(tenant, query)
     onward = None if found.next_before_id is None else write_cursor("jobs", found.next_before_id)
     jobs = [job_answer(job, web.jobs.next_at(job)) for job in found.jobs]
+    if not payload:
+        jobs = [{**job, "payload": None} for job in jobs]
     body, headers = page(request, jobs, onward, found.missing)
     return json_answer(body, headers=headers)
+
+
+@router.get(
+    "/jobs/strips",
+    summary="The last runs of some jobs",
+    response_model=StripList,
+    responses=problems(),
+)
+async def job_strips(
+    request: Request,
+    job_id: Annotated[list[str], Query(max_length=MAX_STRIPS, description="A job; may be repeated.")],
+    limit: Annotated[int, Query(ge=1, le=MAX_MARKS, description="Runs of each.", examples=[30])] = 30,
+) -> Response:
+    """What a list of jobs shows beside each: how its last runs ended, and what is under way."""
+    web, tenant = caller_of(request)
+    ids = [one for text in job_id if (one := job_filter_in(text)) is not None]
+    return json_answer({"data": [marks_answer(one) for one in await web.runs.marks(tenant, ids, limit)]})
 
 
 @router.get(

@@ -95,3 +95,18 @@ FROM (SELECT (SELECT count(*) FROM (SELECT 1 FROM planned ORDER BY scheduled_at 
 
 -- all_pools: every pool
 SELECT id FROM pools;
+
+-- jobs_among: those of these jobs that are a tenant's
+SELECT j.id FROM unnest($2::bigint[]) AS asked (id) JOIN jobs AS j ON j.id = asked.id WHERE j.tenant = $1;
+
+-- last_ends: the last ends of runs of some jobs, each job's newest first
+SELECT asked.id, h.scheduled_at, h.state, h.due_at, h.started_at, h.finished_at
+FROM unnest(:ids::bigint[]) AS asked (id) CROSS JOIN LATERAL (
+    SELECT scheduled_at, attempt, state, due_at, started_at, finished_at FROM history
+    WHERE job_id = asked.id AND state <> :retrying::smallint
+    ORDER BY scheduled_at DESC, attempt DESC LIMIT :limit::bigint) AS h
+ORDER BY asked.id, h.scheduled_at DESC, h.attempt DESC;
+
+-- running_among: runs of some jobs that hold a slot
+SELECT r.job_id, r.phase, r.due_at, r.tries
+FROM unnest($1::bigint[]) AS asked (id) CROSS JOIN LATERAL (SELECT * FROM running WHERE job_id = asked.id) AS r;

@@ -58,3 +58,16 @@ SELECT (SELECT count(*) FROM (SELECT 1 FROM planned LIMIT :bound)),
 
 -- all_pools: every pool
 SELECT id FROM pools;
+
+-- jobs_among: those of these jobs that are a tenant's
+SELECT j.id FROM json_each(?2) AS asked CROSS JOIN jobs AS j ON j.id = asked.value WHERE j.tenant = ?1;
+
+-- last_ends: the last ends of runs of some jobs, each job's newest first
+SELECT h.job_id, h.scheduled_at, h.state, h.due_at, h.started_at, h.finished_at
+FROM json_each(:ids) AS asked CROSS JOIN history AS h ON h.id IN (
+    SELECT id FROM history WHERE job_id = asked.value AND state <> :retrying
+    ORDER BY scheduled_at DESC, attempt DESC LIMIT :limit)
+ORDER BY h.job_id, h.scheduled_at DESC, h.attempt DESC;
+
+-- running_among: runs of some jobs that hold a slot
+SELECT r.job_id, r.phase, r.due_at, r.tries FROM json_each(?) AS asked CROSS JOIN running AS r ON r.job_id = asked.value;
