@@ -181,7 +181,7 @@ async def test_filters(client: httpx2.AsyncClient, store: SqliteStore, clock: Ma
     ("query", "pointer", "word"),
     [
         ("limti=5", "?limti", "did you mean limit?"),
-        ("zzzzzz=5", "?zzzzzz", "cursor, failing, limit, name, set, sort, state, tag"),
+        ("zzzzzz=5", "?zzzzzz", "cursor, failing, limit, name, payload, set, sort, state, tag"),
         ("sort=name", "?sort", "-created_at"),
         ("limit=0", "?limit", "at least 1"),
         ("limit=1001", "?limit", "at most 1000"),

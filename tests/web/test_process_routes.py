@@ -1,4 +1,4 @@
-"""Health, readiness, nodes, the first page."""
+"""Health, readiness, nodes."""
 
 import httpx2
 import pytest
@@ -44,13 +44,3 @@ async def test_nodes_live_as_long_as_their_lease(
     clock.advance(31 * SECOND_US)
     nodes = NodeList.model_validate((await client.get("/v1/nodes")).json()).data
     assert [one.alive for one in nodes] == [False] * len(nodes)
-
-
-async def test_the_first_page_runs_no_script(client: httpx2.AsyncClient) -> None:
-    answer = await client.get("/")
-    assert answer.headers["content-type"].startswith("text/html")
-    assert "default-src 'none'" in answer.headers["content-security-policy"]
-    assert answer.headers["x-content-type-options"] == "nosniff"
-    assert "script" not in answer.text
-    for link in ("/openapi.json", "/healthz"):
-        assert f'href="{link}"' in answer.text

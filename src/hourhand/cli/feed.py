@@ -85,7 +85,7 @@ class Feed:
             self._bold(f"hourhand {version}"),
             f"  store    {clean(masked_store_url(store))}",
             f"  running  {', '.join(parts)}",
-            f"  address  {self._bold(address)}  (API under /api/v1, described at /openapi.json)",
+            f"  address  {self._bold(address)}  (open it in a browser; API under /api/v1)",
             f"  jobs     {jobs:,}"
             + (f", among them for a start: {', '.join(map(clean, demo))}" if demo else ""),
             "Ctrl-C stops it after the running runs. In another terminal:",

@@ -45,6 +45,7 @@ def register(app: typer.Typer, launch: Launch) -> None:
         concurrency: Annotated[int | None, typer.Option(help="Runs in hand at once.")] = None,
         allow_shell: AllowShell = False,
         no_demo: Annotated[bool, typer.Option("--no-demo", help="No demo jobs in a new store.")] = False,
+        open_page: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
         config: ConfigFile = None,
     ) -> int:
         """Run everything in this process: API, scheduler and worker, on a SQLite file unless store.url says otherwise."""
@@ -61,7 +62,7 @@ def register(app: typer.Typer, launch: Launch) -> None:
             allow_shell=allow_shell,
         )
         loaded = load(flags=flags, environment=os.environ, config=config, folder=Path())
-        return launch.up(loaded.settings(), UpOptions(demo=not no_demo))
+        return launch.up(loaded.settings(), UpOptions(demo=not no_demo, open=open_page))
 
     command(app, "up")(up)
     command(app, "check")(check)

@@ -247,6 +247,7 @@ class UpOptions:
     """What `up` is asked beyond the settings."""
 
     demo: bool = True
+    open: bool = False
 
 
 @cache

@@ -8,6 +8,8 @@ from hourhand.clock import Clock
 from hourhand.ports.store import Store
 from hourhand.services.event_log import EventLog
 from hourhand.services.jobs import Jobs
+from hourhand.services.overview import Overview
+from hourhand.services.recent import Recent
 from hourhand.services.reports import Reports
 from hourhand.services.run_logs import RunLogs
 from hourhand.services.runs import Runs
@@ -16,7 +18,7 @@ from hourhand.web.context import Parts, WebContext, WebSettings
 from hourhand.web.guards import BodyLimit, HostGuard
 from hourhand.web.observing import HttpMetrics, Observer
 from hourhand.web.openapi import describe
-from hourhand.web.routes import ALIAS, API, PREFIX, PROCESS, methods_at
+from hourhand.web.routes import ALIAS, API, PAGE, PREFIX, PROCESS, methods_at
 
 
 def create_app(
@@ -30,6 +32,7 @@ def create_app(
     settings: WebSettings | None = None,
     parts: Parts = dict,
     events: EventLog | None = None,
+    recent: Recent | None = None,
 ) -> FastAPI:
     """An ASGI application over these services.
 
@@ -57,6 +60,7 @@ def create_app(
         registry=registry,
         parts=parts,
         events=events or EventLog(clock=clock),
+        overview=Overview(store=store, clock=clock, recent=recent or Recent(clock=clock)),
         settings=settings,
     )
     app.openapi = lambda: describe(app)  # type: ignore[method-assign]
@@ -65,6 +69,7 @@ def create_app(
     app.include_router(PROCESS)
     for prefix in (PREFIX, ALIAS):
         app.include_router(PROCESS, prefix=prefix, include_in_schema=False)
+    app.include_router(PAGE)
     problems.install(app, methods_at)
     # The last that is added is the outermost.
     app.add_middleware(BodyLimit, payload_bytes=settings.documents.payload_bytes)

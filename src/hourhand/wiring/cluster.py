@@ -25,6 +25,7 @@ from hourhand.services.local_events import LocalEvents
 from hourhand.services.log_writer import LogRouter
 from hourhand.services.node import Node
 from hourhand.services.publisher import Publisher
+from hourhand.services.recent import Recent
 from hourhand.services.reports import Reports
 from hourhand.services.room import Room
 from hourhand.targets.loop_watch import LoopWatch
@@ -32,6 +33,7 @@ from hourhand.targets.python import PythonExecutor
 from hourhand.telemetry import Telemetry, configure_logging, label_lines, logger
 from hourhand.web.probes import create_probes
 from hourhand.web.routes import PREFIX
+from hourhand.wiring.browser import open_page
 from hourhand.wiring.buses import FrontBus, bus_over
 from hourhand.wiring.children import REFUSED, heed_parent, is_child, run_children, same_command
 from hourhand.wiring.databases import Database, Databases, require_postgres
@@ -83,17 +85,17 @@ def run_worker(settings: Settings) -> int:
     )
 
 
-def run_together(settings: Settings) -> int:
-    """All parts of a cluster in this process; the exit code."""
-    return _run(settings, (Role.API, Role.SCHEDULER, Role.WORKER))
+def run_together(settings: Settings, *, opens: bool = False) -> int:
+    """All parts of a cluster in this process; the exit code. `opens` shows the page in a browser."""
+    return _run(settings, (Role.API, Role.SCHEDULER, Role.WORKER), opens)
 
 
-def _run(settings: Settings, roles: tuple[Role, ...]) -> int:
+def _run(settings: Settings, roles: tuple[Role, ...], opens: bool = False) -> int:
     require_postgres(settings, "up" if len(roles) > 1 else roles[0])
     configure_logging(settings.telemetry.log)
     try:
         functions = load_modules(settings.worker.import_modules if Role.WORKER in roles else ())
-        return run_loop(_Process(settings, roles, functions).run())
+        return run_loop(_Process(settings, roles, functions, opens=opens).run())
     except CannotStart as error:
         if not is_child():
             raise
@@ -124,8 +126,11 @@ class _Listener:
 class _Process:
     """One life of it."""
 
-    def __init__(self, settings: Settings, roles: tuple[Role, ...], functions: Registry) -> None:
+    def __init__(
+        self, settings: Settings, roles: tuple[Role, ...], functions: Registry, *, opens: bool
+    ) -> None:
         self._settings = settings
+        self._opens = opens
         self._roles = roles
         self._functions = functions
         self._ending = Ending()
@@ -157,9 +162,10 @@ class _Process:
             writer.close()
 
     async def _live(self, sockets: dict[str, socket.socket], feed: Feed) -> None:
-        events = EventLog(clock=self._clock)
+        events, recent = EventLog(clock=self._clock), Recent(clock=self._clock)
         self._local.subscribe(events.add)
-        listeners = self._listeners(sockets, events)
+        self._local.subscribe(recent.add)
+        listeners = self._listeners(sockets, events, recent)
         if Role.WORKER in self._roles:
             base = self._settings.server.url or f"http://{self._settings.server.listen}"
             self._targets = build_targets(
@@ -178,6 +184,8 @@ class _Process:
         tasks.append(asyncio.create_task(self._databases.follow(self._arrived)))
         serving = [asyncio.create_task(one.server.serve(sockets=[one.socket])) for one in listeners]
         feed.say(self._banner(listeners))
+        if self._opens:
+            open_page(self._settings.server.url or listeners[-1].address)
         quiet_collector()
         try:
             await self._until_end(tasks, serving)
@@ -272,16 +280,18 @@ class _Process:
             found["probes"] = bind(host, port, _CHOOSE_PROBES)
         return found
 
-    def _listeners(self, sockets: Mapping[str, socket.socket], events: EventLog) -> list[_Listener]:
+    def _listeners(
+        self, sockets: Mapping[str, socket.socket], events: EventLog, recent: Recent
+    ) -> list[_Listener]:
         listeners = []
         if "probes" in sockets:
             probes = create_probes(self._telemetry.registry, self._parts)
             listeners.append(_Listener(socket=sockets["probes"], server=Server(probes)))
         if "api" in sockets:
-            listeners.append(_Listener(socket=sockets["api"], server=self._api(events)))
+            listeners.append(_Listener(socket=sockets["api"], server=self._api(events, recent)))
         return listeners
 
-    def _api(self, events: EventLog) -> Server:
+    def _api(self, events: EventLog, recent: Recent) -> Server:
         store = self._databases.front
         publisher = Publisher(bus=self._front_bus, clock=self._clock, publisher=f"{self._ids.node_id():x}")
         jobs, runs = build_use_cases(
@@ -306,6 +316,7 @@ class _Process:
                 clock=self._clock,
                 telemetry=self._telemetry,
                 events=events,
+                recent=recent,
                 parts=self._parts,
             )
         )

@@ -22,6 +22,7 @@ from hourhand.services.event_log import EventLog
 from hourhand.services.jobs import Jobs, JobsChanged
 from hourhand.services.log_writer import LogRouter
 from hourhand.services.node import Node
+from hourhand.services.recent import Recent
 from hourhand.services.reports import Reports
 from hourhand.services.room import Room
 from hourhand.services.runs import Runs
@@ -157,6 +158,7 @@ def build_app(
     clock: Clock,
     telemetry: Telemetry,
     events: EventLog,
+    recent: Recent,
     parts: Callable[[], Mapping[str, str | None]],
 ) -> FastAPI:
     """The API over these; `parts` tells what is wrong with the process."""
@@ -175,4 +177,5 @@ def build_app(
         settings=WebSettings(url=settings.server.url, documents=rules),
         parts=parts,
         events=events,
+        recent=recent,
     )

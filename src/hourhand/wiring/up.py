@@ -25,12 +25,14 @@ from hourhand.services.event_log import EventLog
 from hourhand.services.local_events import LocalEvents
 from hourhand.services.log_writer import LogRouter
 from hourhand.services.publisher import Publisher
+from hourhand.services.recent import Recent
 from hourhand.services.reports import Reports
 from hourhand.targets.loop_watch import LoopWatch
 from hourhand.targets.python import PythonExecutor
 from hourhand.telemetry import Telemetry, configure_logging
 from hourhand.web.documents import parse_document
 from hourhand.web.routes import PREFIX
+from hourhand.wiring.browser import open_page
 from hourhand.wiring.demo import DEMO
 from hourhand.wiring.life import Ending, farewell, quiet_collector, run_loop, stop_nodes
 from hourhand.wiring.parts import Parts, build_app, build_parts, build_targets, open_store, sqlite_path
@@ -46,7 +48,7 @@ def run_up(settings: Settings, options: UpOptions) -> int:
     if settings.store.shards or is_postgres(settings.store.url):
         from hourhand.wiring.cluster import run_together  # here, since its driver is only for a cluster
 
-        return run_together(settings)
+        return run_together(settings, opens=options.open)
     configure_logging(settings.telemetry.log)
     functions = load_modules(settings.worker.import_modules)
     sys.setswitchinterval(_SWITCH_INTERVAL_S)
@@ -72,7 +74,9 @@ class _Up:
         feed, writer = feed_for(sys.stdout, colour=sys.stdout.isatty())
         base = (settings.server.url or address) + PREFIX
         ids, bus, events, logs = IdSource(clock), LocalEvents(), EventLog(clock=clock), LogRouter()
+        recent = Recent(clock=clock)
         bus.subscribe(events.add)
+        bus.subscribe(recent.add)
         publisher = Publisher(bus=bus, clock=clock, publisher=f"{ids.node_id():x}")
 
         def settled(batch: Sequence[tuple[ClaimedRun, Settlement]]) -> None:
@@ -102,6 +106,7 @@ class _Up:
                 clock=clock,
                 telemetry=parts.telemetry,
                 events=events,
+                recent=recent,
                 parts=lambda: parts.node.parts,
             )
         )
@@ -112,6 +117,8 @@ class _Up:
         serving = asyncio.create_task(server.serve(sockets=[listener]))
         ticking = asyncio.create_task(_tick(feed, clock))
         await _show_banner(feed, parts, settings, address, demo)
+        if self._options.open:
+            open_page(settings.server.url or address)
         quiet_collector()
         await asyncio.wait(
             [serving, asyncio.create_task(self._ending.asked.wait())], return_when=asyncio.FIRST_COMPLETED

@@ -11,6 +11,7 @@ from hourhand.web.routes import (
     events,
     jobs,
     operations,
+    page,
     reports,
     runs,
     schedules,
@@ -22,17 +23,20 @@ API = APIRouter()
 for _module in (bulk, applying, jobs, actions, runs, reports, dead_letters, schedules, events, operations):
     API.routes.extend(_module.router.routes)
 PROCESS = operations.process_router
+PAGE = page.router
 PREFIX = "/api/v1"
 ALIAS = "/v1"
 
 
 def methods_at(path: str) -> list[str]:
     """Every method that some route has at this path."""
-    rest = path.removeprefix(PREFIX) if path.startswith(PREFIX) else path.removeprefix(ALIAS)
-    routes = [route for route in (*API.routes, *PROCESS.routes) if isinstance(route, APIRoute)]
+    prefix = next((one for one in (PREFIX, ALIAS) if path.startswith(f"{one}/")), "")
+    routers = (API, PROCESS) if prefix else (PROCESS, PAGE)
+    routes = [route for router in routers for route in router.routes if isinstance(route, APIRoute)]
+    rest = path.removeprefix(prefix)
     return sorted(
         {method for route in routes if route.path_regex.match(rest) for method in route.methods or ()}
     )
 
 
-__all__ = ["ALIAS", "API", "PREFIX", "PROCESS", "methods_at"]
+__all__ = ["ALIAS", "API", "PAGE", "PREFIX", "PROCESS", "methods_at"]

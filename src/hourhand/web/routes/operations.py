@@ -1,31 +1,19 @@
-"""The process itself: nodes, health, readiness, metrics, and a first page that says what this is."""
+"""The process itself: nodes, health, readiness, metrics."""
 
 from fastapi import APIRouter, Request
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
-from starlette.responses import HTMLResponse, Response
+from starlette.responses import Response
 
 from hourhand import __version__
 from hourhand.errors import HourhandError
-from hourhand.web.answers import json_answer, node_answer
-from hourhand.web.context import context_of
+from hourhand.web.answers import json_answer, node_answer, overview_answer
+from hourhand.web.context import caller_of, context_of
 from hourhand.web.openapi import describe, problems
 from hourhand.web.requests import StrictRoute
-from hourhand.web.shapes import Health, NodeList, Readiness
+from hourhand.web.shapes import Health, NodeList, OverviewAnswer, Readiness
 
 router = APIRouter(tags=["operations"], route_class=StrictRoute)
 process_router = APIRouter(tags=["operations"])
-
-_PAGE = """<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><title>hourhand</title></head>
-<body><h1>hourhand</h1>
-<p>A job scheduler. The API is under <code>/api/v1</code>; it is described by
-<a href="/openapi.json">/openapi.json</a>. Is it up? <a href="/healthz">/healthz</a></p>
-</body></html>
-"""
-_PAGE_HEADERS = {
-    "Content-Security-Policy": "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
-    "Referrer-Policy": "no-referrer",
-}
 
 
 @router.get("/nodes", summary="The processes of the cluster", response_model=NodeList, responses=problems())
@@ -34,6 +22,20 @@ async def list_nodes(request: Request) -> Response:
     web = context_of(request)
     now_at = await web.store.now()
     return json_answer({"data": [node_answer(node, now_at) for node in await web.store.nodes()]})
+
+
+@router.get(
+    "/overview",
+    summary="How everything stands, in one look",
+    response_model=OverviewAnswer,
+    responses=problems(),
+)
+async def overview(request: Request) -> Response:
+    """Sizes as last counted, processes, what happened in each minute of the last hour, and what changed of jobs."""
+    web, tenant = caller_of(request)
+    sizes, hour = await web.overview.sizes(), web.overview.hour(tenant)
+    parts = {name: wrong or "ok" for name, wrong in web.parts().items()}
+    return json_answer(overview_answer(sizes, hour, parts, web.clock.now()))
 
 
 @process_router.get("/healthz", summary="The process is up", response_model=Health, responses=problems())
@@ -77,9 +79,3 @@ async def metrics(request: Request) -> Response:
 async def openapi(request: Request) -> Response:
     """OpenAPI 3.1."""
     return json_answer(describe(request.app))
-
-
-@process_router.get("/", include_in_schema=False, summary="What this is", response_class=HTMLResponse)
-async def first_page() -> Response:
-    """A page without scripts."""
-    return HTMLResponse(_PAGE, headers=_PAGE_HEADERS)

@@ -1,0 +1,75 @@
+// One dialog at a time, the browser's own: it keeps the focus inside, and Esc closes it.
+import { html, signal, useEffect, useId, useRef, useState } from "../html.js";
+import { Problem } from "../api.js";
+
+export const open = signal(null);
+
+export function show(component, properties = {}) {
+  open.value = { component, properties };
+}
+
+export function close() {
+  open.value = null;
+}
+
+export function DialogHost() {
+  if (!open.value) return null;
+  const { component: Component, properties } = open.value;
+  return html`<${Component} ...${properties} />`;
+}
+
+export function Dialog({ title, children, wide = false, onSubmit, actions }) {
+  const place = useRef(null);
+  const id = useId();
+  useEffect(() => {
+    const before = document.activeElement;
+    place.current.showModal();
+    return () => before?.isConnected && before.focus();
+  }, []);
+  const submit = (event) => {
+    event.preventDefault();
+    onSubmit?.();
+  };
+  const backdrop = (event) => event.target === place.current && close();
+  return html`<dialog ref=${place} class=${wide ? "wide" : ""} aria-labelledby=${id} onClose=${close} onClick=${backdrop}>
+    <form method="dialog" onSubmit=${submit}>
+      <h2 id=${id}>${title}</h2>
+      ${children}
+      <div class="dialog-actions">${actions}</div>
+    </form>
+  </dialog>`;
+}
+
+// Asks before it acts; what goes wrong is shown where it was asked.
+export function Confirm({ title, children, verb, danger = false, typed = null, act, fields = null }) {
+  const [busy, setBusy] = useState(false);
+  const [error, setError] = useState(null);
+  const [word, setWord] = useState("");
+  const ready = !typed || word.trim() === typed;
+  const submit = async () => {
+    if (busy || !ready) return;
+    setBusy(true);
+    setError(null);
+    try {
+      await act();
+      close();
+    } catch (failure) {
+      setError(failure instanceof Problem ? failure.message : String(failure));
+      setBusy(false);
+    }
+  };
+  return html`<${Dialog}
+    title=${title}
+    onSubmit=${submit}
+    actions=${html`<button type="button" onClick=${close}>Keep it as it is</button>
+      <button type="submit" class=${danger ? "danger" : "primary"} disabled=${busy || !ready}>${busy ? "Working…" : verb}</button>`}
+  >
+    ${children} ${fields}
+    ${typed &&
+    html`<label class="field"
+      ><span>Type <code>${typed}</code> to go on</span>
+      <input type="text" value=${word} autocomplete="off" onInput=${(event) => setWord(event.target.value)} />
+    </label>`}
+    ${error && html`<p class="error" role="alert">${error}</p>`}
+  <//>`;
+}

@@ -1,0 +1,71 @@
+"""The page: one document for every view's address, and its assets. What it shows, it reads from the API.
+
+Whoever does not ask for HTML gets words instead: at `/` where the API is, elsewhere the usual problem.
+"""
+
+from fastapi import APIRouter, Request
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+
+from hourhand import __version__
+from hourhand.web.answers import json_answer
+from hourhand.web.page_files import ASSETS, Asset, page
+
+router = APIRouter(include_in_schema=False)
+
+VIEWS = ("/", "/jobs", "/jobs/{rest:path}", "/runs/{run_id}", "/dead-letters")
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
+)
+_HEADERS = {
+    "Content-Security-Policy": POLICY,
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
+}
+_METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"]
+_FOR_EVER = "public, max-age=31536000, immutable"
+_ASK_AGAIN = "no-cache"
+_ABOUT = {
+    "name": "hourhand",
+    "version": __version__,
+    "page": "open this address in a browser",
+    "api": "/api/v1",
+    "description": "/openapi.json",
+    "health": "/healthz",
+    "try": "curl /api/v1/jobs, or hourhand jobs list",
+}
+
+
+async def _view(request: Request) -> Response:
+    """The document that every view begins with; other methods were meant for the API."""
+    if request.method in ("GET", "HEAD") and "text/html" in request.headers.get("accept", ""):
+        return _answer(request, page().index, _ASK_AGAIN)
+    if request.method == "GET" and request.url.path == "/":
+        return json_answer(_ABOUT, headers={"Vary": "Accept"})
+    raise HTTPException(404)
+
+
+for _path in VIEWS:
+    router.add_api_route(_path, _view, methods=_METHODS)
+
+
+@router.get(ASSETS + "/{version}/{name:path}")
+async def asset(request: Request, version: str, name: str) -> Response:
+    """A script, style or picture; one of another version is answered with the present one, and not kept."""
+    found = page().assets.get(name)
+    if found is None:
+        raise HTTPException(404)
+    return _answer(request, found, _FOR_EVER if version == page().tag else _ASK_AGAIN)
+
+
+def _answer(request: Request, found: Asset, keep: str) -> Response:
+    headers = {**_HEADERS, "Cache-Control": keep, "ETag": found.tag, "Vary": "Accept, Accept-Encoding"}
+    if request.headers.get("if-none-match") == found.tag:
+        return Response(status_code=304, headers=headers)
+    packs = "gzip" in request.headers.get("accept-encoding", "")
+    if packs:
+        headers["Content-Encoding"] = "gzip"
+    return Response(found.packed if packs else found.body, media_type=found.media_type, headers=headers)
