@@ -97,7 +97,7 @@ FROM (SELECT (SELECT count(*) FROM (SELECT 1 FROM planned ORDER BY scheduled_at 
 SELECT id FROM pools;
 
 -- jobs_among: those of these jobs that are a tenant's
-SELECT j.id FROM unnest($2::bigint[]) AS asked (id) JOIN jobs AS j ON j.id = asked.id WHERE j.tenant = $1;
+SELECT asked.id FROM unnest($2::bigint[]) AS asked (id) WHERE (SELECT tenant FROM jobs WHERE id = asked.id) = $1;
 
 -- last_ends: the last ends of runs of some jobs, each job's newest first
 SELECT asked.id, h.scheduled_at, h.state, h.due_at, h.started_at, h.finished_at
