@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0.dev0"
 
 if TYPE_CHECKING:
+    from hourhand.client.reporting import report, report_async
     from hourhand.functions import GiveUp, Hourhand, Retry, RetryLater, Run, Skip
     from hourhand.receiver import InvalidSignature, verify
 
@@ -20,6 +21,8 @@ __all__ = [
     "Run",
     "Skip",
     "__version__",
+    "report",
+    "report_async",
     "verify",
 ]
 
@@ -31,6 +34,8 @@ _HOMES = {
     "RetryLater": "hourhand.functions",
     "Run": "hourhand.functions",
     "Skip": "hourhand.functions",
+    "report": "hourhand.client.reporting",
+    "report_async": "hourhand.client.reporting",
     "verify": "hourhand.receiver",
 }
 

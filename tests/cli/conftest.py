@@ -123,6 +123,7 @@ def started(folder: Path, *options: str) -> Iterator[str]:
     environment = {name: value for name, value in os.environ.items() if not name.startswith("HOURHAND_")}
     paths = [str(folder), *filter(None, [os.environ.get("PYTHONPATH")])]
     environment |= {"PYTHONPATH": os.pathsep.join(paths), "HOURHAND_WORKER_DRAIN": "0s"}
+    environment["HOURHAND_TARGETS_ALLOW_HOSTS"] = "127.0.0.1"  # where tests have their receivers
     command = [
         sys.executable,
         "-m",

@@ -160,7 +160,7 @@ def document_of(
 
 def read_document(file: str) -> dict[str, Any]:
     """A JSON object from a file, or from stdin for `-`."""
-    document = _decoded(_text_of(file), f"--file {file}")
+    document = decoded(_text_of(file), f"--file {file}")
     if not isinstance(document, dict):
         raise Usage(f"--file {file}: expected a JSON object")
     return document
@@ -178,7 +178,7 @@ def _as_json(field: Field, value: Any) -> Any:
             return int(value) if value.isascii() and value.isdigit() else value
         case Shape.JSON:
             text = _text_of(value[1:]) if value.startswith("@") else value
-            return msgspec.Raw(msgspec.json.encode(_decoded(text, field.flag)))
+            return msgspec.Raw(msgspec.json.encode(decoded(text, field.flag)))
         case _:
             return value
 
@@ -206,7 +206,8 @@ def _text_of(file: str) -> str | bytes:
         raise Usage(f"cannot read {file}: {error.strerror}") from None
 
 
-def _decoded(text: str | bytes, source: str) -> Any:
+def decoded(text: str | bytes, source: str) -> Any:
+    """The JSON that an option or a file holds."""
     try:
         return msgspec.json.decode(text)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:

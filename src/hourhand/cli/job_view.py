@@ -126,6 +126,8 @@ def why(run: Mapping[str, Any]) -> str:
     """Why a run is as it is: its error, its reason, or what it waits for."""
     if run.get("waits_for_slot"):
         return "waits for a slot"
+    if run.get("awaits_report"):
+        return f"waiting for its report, until {run['deadline_at']}"
     return run.get("error") or run.get("reason") or ""
 
 

@@ -9,6 +9,8 @@ from hourhand.cli.output import Form
 from hourhand.cli.text import clean_lines
 from hourhand.cli.times import in_zone, zone_of_run
 
+_Seen = tuple[str, int, bool, str | None]  # status, attempts, whether a report is awaited, progress
+
 
 def show_run(call: Call, run: Mapping[str, Any]) -> None:
     """Everything about one run."""
@@ -22,6 +24,8 @@ def show_run(call: Call, run: Mapping[str, Any]) -> None:
             ("trigger", run["trigger"]),
             ("version", run["version"]),
             ("worker", run["worker"]),
+            ("until", in_zone(run.get("deadline_at"), zone)),
+            ("progress", progress_words(run.get("progress"))),
             ("late", None if run["lag_ms"] is None else f"{run['lag_ms']:,} ms"),
             ("reason", run["reason"]),
             ("response", run["response"]),
@@ -35,7 +39,7 @@ def show_run(call: Call, run: Mapping[str, Any]) -> None:
 def watch(call: Call, run_id: str, timeout_s: float | None) -> int:
     """Print each attempt as it ends, then how the run ended; 7 if it did not succeed."""
     people = call.out.form is Form.PEOPLE
-    seen: tuple[str, int] = ("", 0)
+    seen: _Seen = ("", 0, False, None)
     run: Mapping[str, Any] = {}
     for run in call.client.runs.watch(run_id, timeout_s=timeout_s):
         if call.out.form is Form.LINES:
@@ -88,8 +92,16 @@ def attempt_line(attempt: Mapping[str, Any]) -> str:
     )
 
 
-def _news(call: Call, run: Mapping[str, Any], seen: tuple[str, int]) -> tuple[str, int]:
-    status, attempts = seen
+def progress_words(progress: Mapping[str, Any] | None) -> str | None:
+    """How far a run is, such as "40 %, loading"."""
+    if progress is None:
+        return None
+    percent = None if progress["fraction"] is None else f"{progress['fraction'] * 100:.0f} %"
+    return ", ".join(one for one in (percent, progress["message"]) if one) or None
+
+
+def _news(call: Call, run: Mapping[str, Any], seen: _Seen) -> _Seen:
+    status, attempts, awaited, told = seen
     for attempt in run["attempts"][attempts:]:
         call.out.line(attempt_line(attempt))
     if run["status"] != status and run["status"] == "RETRYING":
@@ -97,7 +109,13 @@ def _news(call: Call, run: Mapping[str, Any], seen: tuple[str, int]) -> tuple[st
         call.out.note(f"tries again at {due}")
     elif run["status"] != status and run.get("waits_for_slot"):
         call.out.note("waits for another run of its job to end")
-    return run["status"], len(run["attempts"])
+    if run.get("awaits_report") and not awaited:
+        until = in_zone(run["deadline_at"], zone_of_run(call, run["job_id"]))
+        call.out.note(f"the target accepted it; waiting for its report, until {until}")
+    progress = progress_words(run.get("progress"))
+    if progress is not None and progress != told:
+        call.out.note(progress)
+    return run["status"], len(run["attempts"]), bool(run.get("awaits_report")), progress
 
 
 def _where_now(call: Call, run: Mapping[str, Any]) -> None:
@@ -111,6 +129,8 @@ def _where_now(call: Call, run: Mapping[str, Any]) -> None:
 def _status(run: Mapping[str, Any]) -> str:
     if run.get("cancel_asked") and run["status"] != "CANCELLED":
         return f"{run['status']}, cancel asked for"
+    if run.get("awaits_report"):
+        return f"{run['status']}, waiting for its report"
     return f"{run['status']}, waits for a slot" if run.get("waits_for_slot") else str(run["status"])
 
 

@@ -1,9 +1,12 @@
-"""`runs`: list, look at, read the log of, watch and cancel them."""
+"""`runs`: list, look at, read the log of, watch, cancel and report on them."""
 
+import os
 from typing import Annotated
 
 import typer
 
+from hourhand.cli.failures import Usage
+from hourhand.cli.fields import decoded
 from hourhand.cli.job_view import run_columns
 from hourhand.cli.options import Call, command
 from hourhand.cli.output import Column
@@ -22,6 +25,7 @@ def register(app: typer.Typer) -> None:
     command(app, "logs")(logs)
     command(app, "watch")(watch_run)
     command(app, "cancel", changes=True)(cancel)
+    command(app, "report", changes=True)(report)
 
 
 def list_runs(
@@ -79,6 +83,53 @@ def watch_run(
 ) -> int:
     """Wait for a run and print each attempt; exit 7 if it does not succeed."""
     return watch(call, run, duration_s(timeout, "--timeout"))
+
+
+def report(
+    call: Call,
+    run: RunId,
+    attempt: Annotated[int, typer.Option(min=1, metavar="N", help="Hourhand-Attempt of the call.")],
+    failed: Annotated[str | None, typer.Option(metavar="ERROR", help="It failed, and why.")] = None,
+    final: Annotated[bool, typer.Option("--final", help="With --failed: do not try again.")] = False,
+    progress: Annotated[float | None, typer.Option(metavar="0.4", help="It is so far, of 1.")] = None,
+    message: Annotated[str | None, typer.Option(metavar="TEXT", help="With --progress: in words.")] = None,
+    extend: Annotated[
+        str | None, typer.Option(metavar="5m", help="It may take so long from now, up to its timeout.")
+    ] = None,
+    result: Annotated[str | None, typer.Option(metavar="JSON", help="What it came to.")] = None,
+) -> None:
+    """Report on an attempt that was answered with 202: it succeeded, unless an option says otherwise.
+
+    The attempt's token is read from HOURHAND_REPORT_TOKEN.
+    """
+    token = os.environ.get("HOURHAND_REPORT_TOKEN", "")
+    if not token:
+        raise Usage("set HOURHAND_REPORT_TOKEN to the Hourhand-Report-Token that came with the call")
+    under_way = progress is not None or message is not None or extend is not None
+    if failed is not None and under_way:
+        raise Usage("--failed ends the attempt, --progress, --message and --extend do not: choose")
+    outcome = "failed" if failed is not None else "progress" if under_way else "succeeded"
+    document = call.client.runs.report(
+        run,
+        attempt=attempt,
+        token=token,
+        outcome=outcome,
+        result=None if result is None else decoded(result, "--result"),
+        error=failed,
+        retryable=False if final else None,
+        progress=progress,
+        message=message,
+        extend_s=duration_s(extend, "--extend"),
+        dry_run=call.dry_run,
+    )
+
+    def show() -> None:
+        verb = "would be" if call.dry_run else "is"
+        until = f", to be reported until {document['deadline_at']}" if document["deadline_at"] else ""
+        again = " (reported before)" if document["repeated"] else ""
+        call.out.note(f"{document['run_id']} {verb} {document['status']}{until}{again}")
+
+    call.out.document(document, document["run_id"], show)
 
 
 def cancel(call: Call, run: RunId) -> None:

@@ -16,15 +16,18 @@ from hourhand.errors import (
     Outdated,
     Overloaded,
     TooLarge,
+    TooLate,
     Unavailable,
+    WrongToken,
 )
 
 _BY_STATUS: dict[int, type[HourhandError]] = {
     400: Invalid,
-    401: NotAllowed,
+    401: WrongToken,
     403: NotAllowed,
     404: NotFound,
     409: Conflict,
+    410: TooLate,
     412: Outdated,
     413: TooLarge,
     415: Invalid,

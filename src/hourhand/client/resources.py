@@ -268,6 +268,36 @@ class Runs(_Endpoints[D]):
         """Cancel it, or ask its worker to."""
         return self._change(_run_path(run, "/cancel"), {}, dry_run)
 
+    @endpoint
+    def report(
+        self,
+        run: Run,
+        *,
+        attempt: int,
+        token: str,
+        outcome: str = "succeeded",
+        result: Any = None,
+        error: str | None = None,
+        retryable: bool | None = None,
+        progress: float | None = None,
+        message: str | None = None,
+        extend_s: float | None = None,
+        dry_run: bool = False,
+    ) -> Flow[Document]:
+        """Say how an attempt that its target accepted ended, or how far it is; `token` is that attempt's."""
+        given = {
+            "result": result,
+            "error": error,
+            "retryable": retryable,
+            "progress": progress,
+            "message": message,
+            "extend_s": extend_s,
+        }
+        body = {name: value for name, value in given.items() if value is not None}
+        body |= {"attempt": attempt, "outcome": outcome}
+        headers = {"Authorization": f"Bearer {token}"}
+        return self._change(_run_path(run, "/report"), body, dry_run, headers)
+
     @listing
     def watch(self, run: Run, *, timeout_s: float | None = None) -> Flow[None]:
         """The run each time that it has changed, the final state last; TimeoutError when that takes too long."""
