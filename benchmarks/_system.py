@@ -24,7 +24,6 @@ from hourhand.config.settings import (
 from hourhand.core.instant import SECOND_US
 from hourhand.core.lifecycle import Event
 from hourhand.core.model import EveryTiming, JobSpec, Misfire, PythonTarget
-from hourhand.core.report import ReportTokens
 from hourhand.core.run import ClaimedRun, Settlement
 from hourhand.functions import REGISTRY, Hourhand
 from hourhand.ids import IdSource
@@ -88,7 +87,7 @@ async def system(settings: Settings, tally: Tally) -> AsyncIterator[Parts]:
         clock=clock,
         ids=IdSource(clock),
         telemetry=Telemetry(),
-        targets=build_targets(settings, clock, REGISTRY, "", ReportTokens(), logs),
+        targets=build_targets(settings, clock, REGISTRY, log=logs),
         logs=logs,
         settled=tally,
     )

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from hourhand.core.instant import MINUTE_US, SECOND_US
 from hourhand.core.lifecycle import Event as Change
-from hourhand.core.run import ClaimedRun, Settlement
+from hourhand.core.run import ClaimedRun, Progress, Settlement
 from hourhand.errors import Overloaded, Unavailable
 from hourhand.ports.events import (
     MAX_BATCH_BYTES,
@@ -229,6 +229,28 @@ def test_a_batch_always_fits_and_nothing_goes_uncounted(
         assert heard.total == sum(change not in untold for change, *_ in made)
 
     run_virtual(main)
+
+
+@virtual
+async def test_progress_is_told_and_counted_where_there_is_too_much_of_it(clock: LoopClock) -> None:
+    heard = Heard(clock)
+    run, _ = pair()
+    progress = Progress(fraction=0.4, message="loading\nmore", noted_at=START_AT + 1)
+    heard.publisher.noted(run, progress)
+    [told] = heard.events
+    assert (told.type, told.at) == ("run.progress", START_AT + 1)
+    assert msgspec.to_builtins(told.data) == {
+        "state": "RUNNING",
+        "name": "report",
+        "attempt": 2,
+        "progress": 0.4,
+        "message": "loading",
+    }
+    for _ in range(100):
+        heard.publisher.noted(run, progress)
+    heard.publisher.flush()
+    assert heard.total == 101
+    assert len(heard.events) < 50
 
 
 @virtual

@@ -360,6 +360,7 @@ class World:
         target: Target | None = None,
         leases: NativeLeases | None = None,
         room: Room | None = None,
+        **watching: Any,
     ) -> Worker:
         name = name or f"worker-{next(self._names)}"
         return Worker(
@@ -373,6 +374,7 @@ class World:
             pools=tuple(pools),
             room=room or Room(concurrency),
             lead_us=lead_us,
+            **watching,
         )
 
     def new_planner(self, leases: NativeLeases | None = None) -> Planner:

@@ -308,7 +308,7 @@ REPAIR = {
     "nodes": Example(()),
     "drop_idle_nodes": Example((NOW_AT,)),
     "strays": Example((NOW_AT, 100)),
-    "overdue": Example({"overdue_at": NOW_AT + HOUR_US, "now": NOW_AT, "limit": 100}),
+    "overdue": Example({"overdue_at": NOW_AT + HOUR_US, "now": NOW_AT + 10 * SECOND_US, "limit": 100}),
     "held_by": Example((7,), 2_000, "what one node holds, which is as much as it has room for"),
     "cancel_of": Example((2,)),
     "late_in_lane": Example(

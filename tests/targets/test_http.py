@@ -10,6 +10,7 @@ import pytest
 import hourhand
 from hourhand.clock import ManualClock
 from hourhand.core.model import Delivery
+from hourhand.core.report import ReportTokens, report_token
 from hourhand.core.retry import Failure, Outcome
 from hourhand.core.signature import parse_secret
 from hourhand.ports.target import Result
@@ -415,3 +416,26 @@ async def test_after_close_it_can_be_opened_again(http: HttpExecutor, serve: Ser
     async with asyncio.timeout(WAIT_S):
         await server.hung_up.wait()
     assert (await execute(http, server.url)).outcome is Outcome.SUCCEEDED
+
+
+async def test_a_target_that_can_report_may_accept(serve: Serve) -> None:
+    requests: list[Request] = []
+
+    async def handler(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        requests.append(await read_request(reader))
+        writer.write(answer("202 Accepted", b"later"))
+
+    server = await serve(handler)
+    settings = HttpSettings(allowed=parse_allowed(["127.0.0.1"]), report_base="https://hh.example/api/v1")
+    tokens = ReportTokens()
+    for expected in (Outcome.SUCCEEDED, Outcome.ACCEPTED):
+        executor = HttpExecutor(ManualClock(), settings, tokens.token_for)
+        result = await executor.execute(http_run(server.url))
+        assert result.outcome is expected
+        tokens.learn(0, b"k" * 32)
+        await executor.close()
+    unable, able = (request.headers for request in requests)
+    assert not {name for name in unable if "report" in name}
+    run = http_run(server.url)
+    assert able["hourhand-report-url"] == f"https://hh.example/api/v1/runs/{run.run_id}/report"
+    assert able["hourhand-report-token"] == report_token(b"k" * 32, run.run_id, run.fence)

@@ -359,3 +359,24 @@ async def test_the_hot_path_never_yields_to_the_loop(hh: Hourhand, python: Pytho
     with pytest.raises(StopIteration) as done:
         attempt.send(None)
     assert done.value.value is OK
+
+
+async def test_progress_is_told_from_the_loop_and_from_threads(hh: Hourhand) -> None:
+    told: list[tuple[str, float, str]] = []
+    executor = PythonExecutor(
+        hh.registry, threads=1, tell=lambda run, fraction, text: told.append((run.run_id, fraction, text))
+    )
+
+    @hh.function
+    async def on_the_loop(ctx: Run) -> None:
+        ctx.progress(0.4, "loading")
+
+    @hh.function
+    def on_a_thread(ctx: Run) -> None:
+        ctx.progress(7)
+
+    for function in (on_the_loop, on_a_thread):
+        assert await execute(executor, function) is OK
+    run_id = python_run(on_the_loop).run_id
+    assert told == [(run_id, 0.4, "loading"), (run_id, 1.0, "")]
+    await executor.close()

@@ -108,6 +108,13 @@ def extended_deadline(deadline_at: int, now_at: int, extend_us: int, timeout_us:
     return max(deadline_at, now_at + min(extend_us, timeout_us))
 
 
+def shortened_message(message: str | None) -> str | None:
+    """What is kept of the words beside a progress; NUL, which not every store takes, is shown as unknown."""
+    if not message:
+        return None
+    return message[:MAX_MESSAGE].replace("\0", "\N{REPLACEMENT CHARACTER}")
+
+
 def _kept(result: Any) -> dict[str, Any]:
     encoded = msgspec.json.encode(result)
     if len(encoded) <= KEPT_BYTES:

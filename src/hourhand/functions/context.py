@@ -5,12 +5,15 @@ One is made per attempt, so it holds only references and works everything else o
 
 import asyncio
 import threading
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from hourhand.core.run import ClaimedRun
     from hourhand.ports.log import AttemptLog, RunLog
+
+    Tell = Callable[[ClaimedRun, float, str], None]
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _FAKE_TIME = datetime(2026, 11, 16, 8, tzinfo=UTC)
@@ -19,7 +22,7 @@ _FAKE_TIME = datetime(2026, 11, 16, 8, tzinfo=UTC)
 class Run:
     """The attempt a function is called for. Ask for it with a first parameter `ctx`, or of this type."""
 
-    __slots__ = ("_kept", "_log", "_logs", "_progress", "_run", "_stop", "_task")
+    __slots__ = ("_kept", "_log", "_logs", "_progress", "_run", "_stop", "_task", "_tell")
 
     def __init__(
         self,
@@ -27,10 +30,12 @@ class Run:
         task: asyncio.Task[Any] | None = None,
         stop: threading.Event | None = None,
         logs: "RunLog | None" = None,
+        tell: "Tell | None" = None,
     ) -> None:
         self._run = run
         self._task = task  # of an async function
         self._stop = stop  # of a function on a thread
+        self._tell = tell  # who keeps progress
         self._progress: tuple[float, str] | None = None
         self._log: Any = None
         self._logs = logs
@@ -109,8 +114,10 @@ class Run:
         return self._stop.wait(timeout_s)
 
     def progress(self, fraction: float, text: str = "") -> None:
-        """Say how far it is, from 0 to 1."""
-        self._progress = (min(max(float(fraction), 0.0), 1.0), text)
+        """Say how far it is, from 0 to 1. Shown with the run; the latest is kept about once a second."""
+        self._progress = (min(max(float(fraction), 0.0), 1.0), str(text))
+        if self._tell is not None:
+            self._tell(self._run, *self._progress)
         self.log.debug("progress", fraction=self._progress[0], text=text)
 
     @property

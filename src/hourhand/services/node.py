@@ -164,7 +164,8 @@ class Node:
         self._settle = self._duty("settle", worker.settle_step)
         self._beat = self._duty("heartbeat", worker.heartbeat, poll_us=never)
         self._cancel = self._duty("cancel", worker.cancel_step, poll_us=self._only_without_hints)
-        duties = self._claim, self._settle, self._beat, self._cancel
+        progress = self._duty("progress", worker.progress.step)
+        duties = self._claim, self._settle, self._beat, self._cancel, progress
         if self._log is None:
             return duties
         self._write = self._duty("log", self._log.step, poll_us=never)

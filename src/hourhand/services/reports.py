@@ -11,7 +11,6 @@ import msgspec
 from hourhand.core.identity import RunKey, format_run_id
 from hourhand.core.lifecycle import State, after
 from hourhand.core.report import (
-    MAX_MESSAGE,
     Report,
     ReportOutcome,
     detail_of,
@@ -19,6 +18,7 @@ from hourhand.core.report import (
     is_repeat,
     is_token_of,
     outcome_of,
+    shortened_message,
     was_unreported,
 )
 from hourhand.core.retry import decide
@@ -33,13 +33,13 @@ from hourhand.core.run import (
 )
 from hourhand.errors import Conflict, TooLate, Unavailable, WrongToken
 from hourhand.ports.store import Store
+from hourhand.services.progress import Noted, unseen
 from hourhand.telemetry import Telemetry
 
 _TRIES = 3  # each time somebody else was faster, which ends all but a few races
 _encode = msgspec.json.Encoder().encode
 
 Settled = Callable[[Sequence[tuple[ClaimedRun, Settlement]]], None]
-Noted = Callable[[ClaimedRun, Progress], None]
 
 
 class Receipt(msgspec.Struct, frozen=True, kw_only=True):
@@ -60,7 +60,7 @@ class Reports:
         store: Store,
         telemetry: Telemetry | None = None,
         settled: Settled = lambda batch: None,
-        noted: Noted = lambda run, progress: None,
+        noted: Noted = unseen,
     ) -> None:
         self._store = store
         self._telemetry = telemetry
@@ -130,13 +130,6 @@ class Reports:
         if self._telemetry is not None:
             self._telemetry.runs_settled([settlement])
         self._settled([(run, settlement)])
-
-
-def shortened_message(message: str | None) -> str | None:
-    """What is kept of the words beside a progress; NUL, which not every store takes, is shown as unknown."""
-    if not message:
-        return None
-    return message[:MAX_MESSAGE].replace("\0", "\N{REPLACEMENT CHARACTER}")
 
 
 def _settlement(attempt: OpenAttempt, report: Report, now_at: int) -> Settlement:

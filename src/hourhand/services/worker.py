@@ -21,6 +21,7 @@ from hourhand.ports.leases import Leases
 from hourhand.ports.queue import Queue
 from hourhand.ports.store import ClaimRequest, Cursor, HeldRun, LeaseLost, Store
 from hourhand.services.attempt import Attempt, Targets, execute, interrupted
+from hourhand.services.progress import Noted, ProgressBoard, ProgressKeeper, unseen
 from hourhand.services.room import Room
 from hourhand.telemetry import Telemetry, logger
 
@@ -57,6 +58,8 @@ class Worker:
         room: Room,
         lead_us: int,
         settled: Settled = lambda batch: None,
+        board: ProgressBoard | None = None,
+        noted: Noted = unseen,
     ) -> None:
         self._store = store
         self._queue = queue
@@ -71,6 +74,9 @@ class Worker:
         self._node_id = 0
         self._sure_until = 0  # until then its lease runs for certain, whatever it has not heard of meanwhile
         self._in_hand: dict[tuple[int, int, int], Attempt] = {}
+        self.progress = ProgressKeeper(
+            store=store, board=board or ProgressBoard(), ours=lambda: self._in_hand, noted=noted
+        )
         self._share = room.join(held=lambda: len(self._in_hand), wake=lambda: self.on_room())
         self._starts: Wheel[Attempt] = Wheel(clock.now())
         self._deadlines: Wheel[Attempt] = Wheel(clock.now())

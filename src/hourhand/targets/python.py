@@ -9,7 +9,7 @@ behind, as this module leaves behind a thread that does not return.
 import asyncio
 import inspect
 import threading
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import Any
 
@@ -36,6 +36,8 @@ _LOG_S = 1.0  # for the store to take what was said
 
 _current_task = asyncio.current_task
 
+Tell = Callable[[ClaimedRun, float, str], None]  # how far an attempt is, from any thread
+
 
 class PythonExecutor:
     """The Python target."""
@@ -47,7 +49,9 @@ class PythonExecutor:
         threads: int = 64,
         left_behind_max: int = 512,
         log: RunLog | None = None,
+        tell: Tell | None = None,
     ) -> None:
+        self._tell = tell
         self._functions = functions
         self._log = log
         self._threads = Threads("hourhand-function", size=threads, left_behind_max=left_behind_max)
@@ -69,7 +73,7 @@ class PythonExecutor:
         context = None
         try:
             if arguments.takes_context:
-                context = Run(run, _current_task(), logs=self._log)
+                context = Run(run, _current_task(), logs=self._log, tell=self._tell)
                 value = await registered.function(context, **given)
             else:
                 value = await registered.function(**given)
@@ -94,7 +98,8 @@ class PythonExecutor:
         self, registered: RegisteredFunction, run: ClaimedRun, given: dict[str, Any]
     ) -> Result:
         stop = threading.Event()
-        context = Run(run, stop=stop, logs=self._log) if registered.arguments.takes_context else None
+        takes_context = registered.arguments.takes_context
+        context = Run(run, stop=stop, logs=self._log, tell=self._tell) if takes_context else None
         try:
             done = await self._threads.run(partial(_call, registered, context, given), registered.name)
             result = done if isinstance(done, Result) else await _awaited(done)

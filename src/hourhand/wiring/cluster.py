@@ -24,6 +24,7 @@ from hourhand.services.event_log import EventLog
 from hourhand.services.local_events import LocalEvents
 from hourhand.services.log_writer import LogRouter
 from hourhand.services.node import Node
+from hourhand.services.progress import ProgressBoard
 from hourhand.services.publisher import Publisher
 from hourhand.services.recent import Recent
 from hourhand.services.reports import Reports
@@ -143,6 +144,7 @@ class _Process:
         self._logs = LogRouter()
         self._targets: Mapping[type, Target] = {}
         self._tokens = ReportTokens()
+        self._board = ProgressBoard()
         self._started: dict[int, Node] = {}
         self._starting: set[int] = set()
 
@@ -169,7 +171,13 @@ class _Process:
         if Role.WORKER in self._roles:
             base = self._settings.server.url or f"http://{self._settings.server.listen}"
             self._targets = build_targets(
-                self._settings, self._clock, self._functions, base + PREFIX, self._tokens, self._logs
+                self._settings,
+                self._clock,
+                self._functions,
+                base + PREFIX,
+                self._tokens,
+                log=self._logs,
+                board=self._board,
             )
         watch = LoopWatch(PythonExecutor.execute.__code__)
         self._nodes = Nodes(
@@ -179,6 +187,7 @@ class _Process:
             targets=self._targets,
             room=Room(self._settings.worker.concurrency),
             logs=self._logs,
+            board=self._board,
         )
         tasks = [asyncio.create_task(self._arrived(one)) for one in self._databases.opened]
         tasks.append(asyncio.create_task(self._databases.follow(self._arrived)))
@@ -238,6 +247,7 @@ class _Process:
             plans=Role.SCHEDULER in self._roles,
             works=Role.WORKER in self._roles,
             settled=publisher.settled,
+            noted=publisher.noted,
             hints_arrive=lambda: store.channel.listening,
             shard=database.index,
         )

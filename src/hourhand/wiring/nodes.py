@@ -15,6 +15,7 @@ from hourhand.queues.native import NativeQueue
 from hourhand.services.log_writer import LogRouter, LogWriter
 from hourhand.services.node import Node, Scheduler
 from hourhand.services.planner import Planner
+from hourhand.services.progress import Noted, ProgressBoard
 from hourhand.services.room import Room
 from hourhand.services.sweeper import PERIOD_US, SHARED_PERIOD_US, Sweeper
 from hourhand.services.tenure import Tenure
@@ -38,11 +39,12 @@ class Nodes:
     targets: Mapping[type, Target]
     room: Room
     logs: LogRouter
+    board: ProgressBoard
 
-    def joint(self, store: Store, clock: Clock, settled: Settled) -> tuple[Node, Worker]:
+    def joint(self, store: Store, clock: Clock, settled: Settled, noted: Noted) -> tuple[Node, Worker]:
         """Scheduler and worker under one lease: a store that only this process has."""
         leases = NativeLeases(store=store, ids=self.ids, kind="up", name=process_name(), plans=True)
-        worker = self._worker(store, clock, leases, settled)
+        worker = self._worker(store, clock, leases, settled, noted)
         node = Node(
             store=store,
             clock=clock,
@@ -61,6 +63,7 @@ class Nodes:
         plans: bool,
         works: bool,
         settled: Settled,
+        noted: Noted,
         hints_arrive: Callable[[], bool],
         shard: int = 0,
     ) -> Node:
@@ -70,7 +73,7 @@ class Nodes:
             clock=clock,
             telemetry=self.telemetry,
             scheduler=self._tenured(store, clock) if plans else None,
-            worker=self._leased(store, clock, settled) if works else None,
+            worker=self._leased(store, clock, settled, noted) if works else None,
             log=self._log(store, clock, shard) if works else None,
             hints_arrive=hints_arrive,
             draw=draw,
@@ -93,11 +96,13 @@ class Nodes:
         )
         return self._scheduler(store, clock, leases, Tenure(leases, lease_us))
 
-    def _leased(self, store: Store, clock: Clock, settled: Settled) -> Worker:
+    def _leased(self, store: Store, clock: Clock, settled: Settled, noted: Noted) -> Worker:
         leases = NativeLeases(store=store, ids=self.ids, kind="worker", name=process_name(), plans=False)
-        return self._worker(store, clock, leases, settled)
+        return self._worker(store, clock, leases, settled, noted)
 
-    def _worker(self, store: Store, clock: Clock, leases: NativeLeases, settled: Settled) -> Worker:
+    def _worker(
+        self, store: Store, clock: Clock, leases: NativeLeases, settled: Settled, noted: Noted
+    ) -> Worker:
         return Worker(
             store=store,
             queue=NativeQueue(store),
@@ -110,6 +115,8 @@ class Nodes:
             room=self.room,
             lead_us=self.settings.scheduler.lead_us,
             settled=settled,
+            board=self.board,
+            noted=noted,
         )
 
     def _scheduler(

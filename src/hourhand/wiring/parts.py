@@ -22,6 +22,7 @@ from hourhand.services.event_log import EventLog
 from hourhand.services.jobs import Jobs, JobsChanged
 from hourhand.services.log_writer import LogRouter
 from hourhand.services.node import Node
+from hourhand.services.progress import Noted, ProgressBoard, unseen
 from hourhand.services.recent import Recent
 from hourhand.services.reports import Reports
 from hourhand.services.room import Room
@@ -84,11 +85,14 @@ def build_targets(
     settings: Settings,
     clock: Clock,
     functions: Mapping[str, RegisteredFunction],
-    report_base: str,
-    tokens: ReportTokens,
+    report_base: str | None = None,
+    tokens: ReportTokens | None = None,
+    *,
     log: RunLog,
+    board: ProgressBoard | None = None,
 ) -> dict[type, Target]:
-    """What can be executed, by the type of a job's target."""
+    """What can be executed, by the type of a job's target; without tokens, none of them can report."""
+    tokens, board = tokens or ReportTokens(), board or ProgressBoard()
     http = HttpSettings(
         allowed=parse_allowed(settings.targets.allow_hosts),
         signing_keys=tuple(parse_secret(secret) for secret in settings.targets.signing_secret),
@@ -97,7 +101,7 @@ def build_targets(
     threads = min(_THREADS, settings.worker.concurrency)
     return {
         HttpTarget: HttpExecutor(clock, http, tokens.token_for),
-        PythonTarget: PythonExecutor(functions, threads=threads, log=log),
+        PythonTarget: PythonExecutor(functions, threads=threads, log=log, tell=board.tell),
         ShellTarget: ShellExecutor(log) if settings.worker.shell else NoShell(),
     }
 
@@ -111,7 +115,9 @@ def build_parts(
     telemetry: Telemetry,
     targets: Mapping[type, Target],
     logs: LogRouter,
+    board: ProgressBoard | None = None,
     settled: Settled = lambda batch: None,
+    noted: Noted = unseen,
     jobs_changed: JobsChanged = lambda kind, jobs: None,
 ) -> Parts:
     """A node that plans, works and sweeps, and the use cases beside it."""
@@ -122,8 +128,9 @@ def build_parts(
         targets=targets,
         room=Room(settings.worker.concurrency),
         logs=logs,
+        board=board or ProgressBoard(),
     )
-    node, worker = nodes.joint(store, clock, settled)
+    node, worker = nodes.joint(store, clock, settled, noted)
     jobs, runs = build_use_cases(settings, store=store, clock=clock, ids=ids, jobs_changed=jobs_changed)
     return Parts(
         store=store,

@@ -24,6 +24,7 @@ from hourhand.ports.store import Store
 from hourhand.services.event_log import EventLog
 from hourhand.services.local_events import LocalEvents
 from hourhand.services.log_writer import LogRouter
+from hourhand.services.progress import ProgressBoard
 from hourhand.services.publisher import Publisher
 from hourhand.services.recent import Recent
 from hourhand.services.reports import Reports
@@ -79,6 +80,8 @@ class _Up:
         bus.subscribe(recent.add)
         publisher = Publisher(bus=bus, clock=clock, publisher=f"{ids.node_id():x}")
 
+        board = ProgressBoard()
+
         def settled(batch: Sequence[tuple[ClaimedRun, Settlement]]) -> None:
             publisher.settled(batch)
             _tell(feed, batch)
@@ -89,9 +92,13 @@ class _Up:
             clock=clock,
             ids=ids,
             telemetry=Telemetry(),
-            targets=build_targets(settings, clock, self._functions, base, await _tokens(store), logs),
+            targets=build_targets(
+                settings, clock, self._functions, base, await _tokens(store), log=logs, board=board
+            ),
             logs=logs,
+            board=board,
             settled=settled,
+            noted=publisher.noted,
             jobs_changed=publisher.jobs_changed,
         )
         server = Server(

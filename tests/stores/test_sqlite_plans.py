@@ -1,0 +1,32 @@
+"""What the sweeper looks for again and again is found by an index, however many runs wait for their reports."""
+
+from pathlib import Path
+
+import pytest
+
+from hourhand.stores.sqlite import file
+from hourhand.stores.sqlite.statements import statements
+
+
+@pytest.mark.parametrize(
+    ("name", "parameters", "searches"),
+    [
+        ("overdue", {"now": 1, "overdue_at": 1, "limit": 1}, "running_held (node_id=? AND deadline_at<?)"),
+        ("strays", (1, 1), "running_held (node_id=?)"),
+        ("idle_cancelled", (), "running_cancel"),
+        ("open_attempt_at", (1, 1, 1), "PRIMARY KEY (job_id=? AND slot=?)"),
+        ("keep_progress", {"now": 1, "notes": "[]"}, "PRIMARY KEY (job_id=? AND slot=?)"),
+        ("progress_page", (0, 0, 1), "PRIMARY KEY (job_id=? AND slot=?)"),
+    ],
+)
+def test_running_is_searched_by_key_or_index(
+    tmp_path: Path, name: str, parameters: object, searches: str
+) -> None:
+    connection = file.open_writer(tmp_path / "store.db", 4)
+    try:
+        rows = connection.execute(f"EXPLAIN QUERY PLAN {statements()[name]}", parameters).fetchall()  # type: ignore[arg-type]
+    finally:
+        connection.close()
+    plan = [row[3] for row in rows]
+    assert any(searches in step for step in plan), plan
+    assert not [step for step in plan if step.startswith(("SCAN running", "SCAN r"))], plan
