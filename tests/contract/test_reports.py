@@ -8,7 +8,7 @@ import pytest
 from hourhand.core.identity import RunKey, format_run_id
 from hourhand.core.instant import DAY_US, MINUTE_US, SECOND_US
 from hourhand.core.lifecycle import Event, Phase, State
-from hourhand.core.model import Job, Overlap, Retry
+from hourhand.core.model import AfterTiming, Job, Overlap, Retry
 from hourhand.core.report import Report, ReportOutcome, report_token
 from hourhand.core.run import ClaimedRun, ProgressNote, RunView
 from hourhand.errors import Conflict, TooLate, WrongToken
@@ -439,3 +439,19 @@ async def progress_rows(scene: Scene) -> int:
         return len(await tx.all("progress_page", (0, 0, 1_000)))
 
     return int(await store._engine.read(count))
+
+
+@pytest.mark.parametrize(("what", "state"), [(OK, State.PENDING), (BAD, State.SKIPPED)])
+async def test_a_report_goes_down_the_graph_like_any_outcome(
+    scene: Scene, what: ReportOutcome, state: State
+) -> None:
+    parent = await scene.create(spec(every(1)))
+    child = await scene.create(spec(AfterTiming(parents=(parent.id,), wait_us=DAY_US)))
+    await scene.plan()
+    scene.go_to(START_AT + SECOND_US)
+    [run] = await scene.take(await scene.worker(), lead_us=0)
+    await scene.finish(run, Event.REPORT_LATER)
+    await report(scene, run, what, retryable=what is OK)
+    while await scene.store.descend(100):
+        pass
+    assert await scene.state(child, run.scheduled_at) is state

@@ -4,6 +4,7 @@ On a SQLite file; pointed at PostgreSQL it is a cluster of one, with all parts.
 """
 
 import asyncio
+import socket
 import sys
 from collections.abc import Sequence
 
@@ -69,17 +70,15 @@ class _Up:
         settings = self._settings
         clock = SystemClock()
         listener = bind(settings.server.host, settings.server.port)
-        address = address_of(listener)
         is_new = not sqlite_path(settings.store.url).exists()
         store = open_store(settings, clock)
         feed, writer = feed_for(sys.stdout, colour=sys.stdout.isatty())
-        base = (settings.server.url or address) + PREFIX
+        base = (settings.server.url or address_of(listener)) + PREFIX
         ids, bus, events, logs = IdSource(clock), LocalEvents(), EventLog(clock=clock), LogRouter()
         recent = Recent(clock=clock)
         bus.subscribe(events.add)
         bus.subscribe(recent.add)
         publisher = Publisher(bus=bus, clock=clock, publisher=f"{ids.node_id():x}")
-
         board = ProgressBoard()
 
         def settled(batch: Sequence[tuple[ClaimedRun, Settlement]]) -> None:
@@ -117,12 +116,28 @@ class _Up:
                 parts=lambda: parts.node.parts,
             )
         )
+        await self._live(parts, server, listener, events, feed, is_new)
+        writer.close()
+        return 0
+
+    async def _live(
+        self,
+        parts: Parts,
+        server: Server,
+        listener: socket.socket,
+        events: EventLog,
+        feed: Feed,
+        is_new: bool,
+    ) -> None:
+        """Run what was built until somebody asks for the end, then let it end in order."""
+        settings = self._settings
         self._ending.heed_signals()
         demo = await _create_demo(parts) if is_new and self._options.demo else []
         watch = LoopWatch(PythonExecutor.execute.__code__)
         await parts.node.start()
         serving = asyncio.create_task(server.serve(sockets=[listener]))
-        ticking = asyncio.create_task(_tick(feed, clock))
+        ticking = asyncio.create_task(_tick(feed, parts.clock))
+        address = address_of(listener)
         await _show_banner(feed, parts, settings, address, demo)
         if self._options.open:
             open_page(settings.server.url or address)
@@ -139,8 +154,6 @@ class _Up:
         watch.stop()
         await parts.close()
         feed.say("stopped")
-        writer.close()
-        return 0
 
 
 async def _tokens(store: Store) -> ReportTokens:
