@@ -445,10 +445,10 @@ async def progress_rows(scene: Scene) -> int:
 async def test_a_report_goes_down_the_graph_like_any_outcome(
     scene: Scene, what: ReportOutcome, state: State
 ) -> None:
-    parent = await scene.create(spec(every(1)))
+    parent = await scene.create(spec(every(60)))
     child = await scene.create(spec(AfterTiming(parents=(parent.id,), wait_us=DAY_US)))
-    await scene.plan()
-    scene.go_to(START_AT + SECOND_US)
+    await scene.plan(90 * SECOND_US)
+    scene.go_to(START_AT + MINUTE_US)
     [run] = await scene.take(await scene.worker(), lead_us=0)
     await scene.finish(run, Event.REPORT_LATER)
     await report(scene, run, what, retryable=what is OK)
