@@ -54,6 +54,7 @@ class Telemetry:
         self._claim_batch = _Histogram(_BATCHES)
         self._settle_batch = _Histogram(_BATCHES)
         self._planned = 0
+        self._backfilled = 0
         self._store_errors = 0
         self._backlog: Backlog | None = None
         self.registry.register(_EngineCollector(self._families))
@@ -93,6 +94,10 @@ class Telemetry:
         """Runs were written ahead of time."""
         self._planned += count
 
+    def backfilled(self, count: int) -> None:
+        """Runs were made for backfills."""
+        self._backfilled += count
+
     def planner_stepped(self, duration_us: int) -> None:
         """The planner took one step."""
         self._planner_step.observe(duration_us)
@@ -121,6 +126,7 @@ class Telemetry:
             fires.add_metric([event.value], count)
         yield fires
         yield CounterMetricFamily("hourhand_planned_runs", "Runs written ahead of time.", self._planned)
+        yield CounterMetricFamily("hourhand_backfilled_runs", "Runs made for backfills.", self._backfilled)
         yield CounterMetricFamily("hourhand_store_errors", "Store calls that failed.", self._store_errors)
         yield self._lag.family(
             "hourhand_fire_lag_seconds", "From due time to start of an attempt.", SECOND_US

@@ -34,6 +34,8 @@ from hourhand.leases.native import NativeLeases
 from hourhand.ports.store import JobDraft, Store
 from hourhand.ports.target import OK, Result, Target
 from hourhand.queues.native import NativeQueue
+from hourhand.services.backfiller import Backfiller
+from hourhand.services.backfills import Backfills
 from hourhand.services.jobs import Jobs
 from hourhand.services.node import Node, Scheduler
 from hourhand.services.planner import Planner
@@ -310,6 +312,8 @@ class World:
         self.sweeper = self.new_sweeper()
         self.jobs = Jobs(store=self.store, ids=self.ids, clock=self.clock, limits=SpecLimits())
         self.runs = Runs(store=self.store, clock=self.clock, horizon_us=horizon_us)
+        self.backfiller = self.new_backfiller()
+        self.backfills = Backfills(store=self.store, ids=self.ids, clock=self.clock, keep_us=keep_us)
 
     @property
     def now(self) -> int:
@@ -390,6 +394,9 @@ class World:
         keep_us = self._keep_us
         return Sweeper(store=self.store, keep_us=keep_us, dead_keep_us=keep_us, telemetry=self.telemetry)
 
+    def new_backfiller(self) -> Backfiller:
+        return Backfiller(store=self.store, telemetry=self.telemetry)
+
     def new_node(self, concurrency: int = 10, target: Target | None = None, *, joint: bool = False) -> Node:
         """A whole process: scheduler and worker with their duties, on the store as it is set now.
 
@@ -414,7 +421,11 @@ class World:
 
     def _scheduler(self, leases: NativeLeases, tenure: Tenure | None) -> Scheduler:
         return Scheduler(
-            leases=leases, planner=self.new_planner(leases), sweeper=self.new_sweeper(), tenure=tenure
+            leases=leases,
+            planner=self.new_planner(leases),
+            sweeper=self.new_sweeper(),
+            backfiller=self.new_backfiller(),
+            tenure=tenure,
         )
 
     def _node(self, **parts: Any) -> Node:

@@ -21,6 +21,10 @@ BLOCKED = 20_000
 WAITING = 50_000
 DEAD = 20_000
 HISTORY = 150_000
+BACKFILLS = 20_000
+SKIPS = 20_000
+MARKERS = 5_000
+RERUNS = 20_000
 BIG, SMALL = "big", "small"  # tenants: nine jobs of ten, and the rest
 HEAVY_JOB = 1  # has a sixth of the history
 WIDE_JOB = 3  # 100 slots, all taken
@@ -69,6 +73,18 @@ INSERT INTO request_keys (job_id, key, scheduled_at, made_at)
 SELECT n, 'request', {NOW_AT}, {NOW_AT} - n * 1000000::bigint FROM generate_series(1, 20000) AS n;
 INSERT INTO clock_gaps (clock_id, from_at, to_at, policy, grace_us, catch_up, missed, ran, decided_at)
 SELECT n, 0, 1, 'skip', 0, 0, 1, 0, {NOW_AT} - n * 1000000::bigint FROM generate_series(1, {CLOCKS}) AS n;
+INSERT INTO backfills (id, job_id, tenant, state, from_at, to_at, newest_first, max_open, rule, present_rule,
+    while_paused, mark, next_at, total, fed, already, succeeded, failed, skipped, cancelled, created_at, updated_at,
+    finished_at)
+SELECT n, n, CASE WHEN n % 10 = 0 THEN '{SMALL}' ELSE '{BIG}' END, CASE WHEN n % 200 = 0 THEN 0 ELSE 2 END, 0, 1, 0, 100,
+    'every 70', 'every 70', 0, 0, 0, 10, 5, 0, 0, 0, 0, 0, 0, 0,
+    CASE WHEN n % 200 > 0 THEN {NOW_AT} - n * 1000000::bigint END FROM generate_series(1, {BACKFILLS}) AS n;
+INSERT INTO backfill_runs (backfill_id, scheduled_at)
+SELECT n % 100 * 200, {NOW_AT} - n * 1000000::bigint FROM generate_series(1, 10000) AS n;
+INSERT INTO skips (job_id, scheduled_at, made_at)
+SELECT n, {NOW_AT} + (n - 50) * 1000000::bigint, 0 FROM generate_series(1, {SKIPS}) AS n;
+INSERT INTO reruns (job_id, scheduled_at, of_at, made_at)
+SELECT n % 5000, {NOW_AT} + n, {NOW_AT} - n, {NOW_AT} - n * 1000000::bigint FROM generate_series(1, {RERUNS}) AS n;
 """
 _FILL_HOT = f"""
 INSERT INTO descents (job_id, scheduled_at, state, trigger)
@@ -82,6 +98,12 @@ INSERT INTO planned (scheduled_at, job_id, lane, due_at, trigger, fence, tries)
 SELECT {NOW_AT} + (n / 1000 - 30) * 1000000::bigint, n, CASE WHEN n % 2 = 0 THEN 128 ELSE 128 + n % 120 END,
     {NOW_AT} + (n / 1000 - 30) * 1000000::bigint, (n % 20 = 0)::integer, 0, 0
 FROM generate_series(1, {PLANNED}) AS n;
+INSERT INTO planned (scheduled_at, job_id, lane, due_at, trigger, fence, tries)
+SELECT {NOW_AT} + (n + 3600) * 1000000::bigint, n, 0, {NOW_AT}, 0, 0, 0 FROM generate_series(1, {MARKERS}) AS n;
+INSERT INTO planned (scheduled_at, job_id, lane, due_at, trigger, fence, tries)
+SELECT {NOW_AT} - n * 1000000::bigint, {HEAVY_JOB}, 224, {NOW_AT}, 2, 0, 0 FROM generate_series(1, 100) AS n ON CONFLICT DO NOTHING;
+INSERT INTO blocked (job_id, rank, scheduled_at, lane, due_at, trigger, fence, tries)
+SELECT {HEAVY_JOB}, 1, {NOW_AT} - n * 1000000::bigint, 224, {NOW_AT}, 2, 0, 0 FROM generate_series(101, 200) AS n;
 INSERT INTO running (job_id, slot, scheduled_at, due_at, node_id, deadline_at, claimed_at, lane, fence, version, trigger,
     tries, phase, cancel)
 SELECT CASE WHEN n <= 100 THEN {WIDE_JOB} ELSE n * 3 END, CASE WHEN n <= 100 THEN n - 1 ELSE 0 END,

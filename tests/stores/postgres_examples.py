@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from hourhand.core.instant import HOUR_US, SECOND_US
 from tests.stores import postgres_at_size as size
-from tests.stores.postgres_at_size import BIG, DEADLY_JOB, HEAVY_JOB, NOW_AT, TODAY, WIDE_JOB
+from tests.stores.postgres_at_size import BIG, DEADLY_JOB, HEAVY_JOB, NOW_AT, SMALL, TODAY, WIDE_JOB
 
 FEW = 500  # by key, or a page; rows that earlier examples left behind are met too
 PAGE = 50
@@ -388,7 +388,75 @@ GRAPHS = {
     "drop_signals_of": Example((9,)),
 }
 
+_BACKFILL = {
+    "state": 0,
+    "present_rule": "every 70",
+    "while_paused": 0,
+    "mark": NOW_AT,
+    "next_at": NOW_AT,
+    **dict.fromkeys(("fed", "already", "succeeded", "failed", "skipped", "cancelled"), 1),
+    "reason": None,
+    "updated_at": NOW_AT,
+    "finished_at": None,
+}
+_PASSED = [NOW_AT - n * SECOND_US for n in range(100)]
+_EARLIER = [NOW_AT - (n + 1) * 1000 for n in range(100)]
+
+BACKFILLS = {
+    "add_backfill": Example(
+        {
+            **_BACKFILL,
+            "id": 900_001,
+            "job_id": 900_001,
+            "tenant": BIG,
+            "from_at": 0,
+            "to_at": 1,
+            "newest_first": 0,
+            "pace_us": None,
+            "max_open": 100,
+            "note": None,
+            "rule": "every 70",
+            "total": 10,
+            "created_at": NOW_AT,
+        }
+    ),
+    "put_backfill": Example({**_BACKFILL, "id": 200}),
+    "get_backfill": Example((200,)),
+    "lock_backfill": Example((200,)),
+    "backfills_page": Example((BIG, 15_000, PAGE)),
+    "backfills_page_of": Example((BIG, 201, _FOREVER, PAGE)),
+    "unfinished_backfills": Example((0, 100)),
+    "open_backfill_of": Example((SMALL, 400)),
+    "count_unfinished": Example((SMALL, 100)),
+    "feed_runs": Example({"job_id": HEAVY_JOB, "lane": 224, "due_at": NOW_AT, "times": _PASSED}),
+    "add_backfill_run": Example(([200] * 100, _PLACES)),
+    "backfill_runs_of": Example((200, 2_000)),
+    "drop_backfill_runs": Example((200, [NOW_AT - (n * 100 + 1) * SECOND_US for n in range(100)])),
+    "last_states": Example((HEAVY_JOB, _PASSED)),
+    "take_fed": Example((HEAVY_JOB, _PASSED)),
+    "take_idle_fed": Example((WIDE_JOB, _EARLIER)),
+    "take_waiting": Example((HEAVY_JOB, [at - 100 * SECOND_US for at in _PASSED])),
+    "end_backfills_of": Example({"reason": "job deleted", "now": NOW_AT, "tenant": SMALL, "job_id": 400}),
+    "forget_backfill_runs": Example(([200, 400],)),
+    "purge_backfills": Example((NOW_AT, 100)),
+}
+
+SKIPS = {
+    "add_skip": Example({"job_id": 77, "scheduled_at": NOW_AT, "made_at": NOW_AT, "note": None}),
+    "skips_of": Example((77, NOW_AT)),
+    "drop_skips": Example((77, [NOW_AT + 27 * SECOND_US])),
+    "drop_skips_of": Example((77,)),
+    "drop_markers": Example((77, [NOW_AT + (3_677 + n) * SECOND_US for n in range(50)])),
+    "due_skips": Example((NOW_AT, 100)),
+    "take_markers": Example((f"[[{NOW_AT + 3_677 * SECOND_US}, 77], [{NOW_AT}, 78]]",)),
+    "add_rerun": Example({"job_id": 900_001, "scheduled_at": 1, "of_at": 0, "made_at": NOW_AT}),
+    "reruns_among": Example((77, [NOW_AT + 77, NOW_AT - 5_077])),
+    "purge_reruns": Example((NOW_AT, 100)),
+}
+
 EXAMPLES: dict[str, Example] = {
+    **BACKFILLS,
+    **SKIPS,
     **CLAIMS,
     **CLOCKS,
     **GRAPHS,

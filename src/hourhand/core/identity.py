@@ -17,6 +17,7 @@ CLASSES = 4  # HIGH, MEDIUM, LOW, background
 BACKGROUND = 3
 _LANES_PER_CLASS = 32
 LANES_PER_POOL = CLASSES * _LANES_PER_CLASS
+SKIP_LANE = 0  # of no pool, since pools are numbered from 1: what waits here is never claimed
 
 MAX_SHARDS = 64  # as many as the shard bits of a job id can name
 ID_EPOCH_MS = 1_577_836_800_000  # 2020-01-01, where the milliseconds of job ids begin
@@ -78,6 +79,21 @@ def parse_job_id(text: str) -> int:
     if value >> 63:
         raise ValueError(f"not a job id: {text[:80]!r} (too large)")
     return value
+
+
+def format_backfill_id(backfill_id: int) -> str:
+    """`B-` and 13 letters, made like a job's."""
+    return f"B-{format_job_id(backfill_id)[2:]}"
+
+
+def parse_backfill_id(text: str) -> int:
+    """The number behind a public backfill id; ValueError where it is not one."""
+    try:
+        if text.startswith(("B-", "b-")):
+            return parse_job_id(f"J-{text[2:]}")
+    except ValueError:
+        pass
+    raise ValueError(f"not a backfill id: {text[:80]!r} (expected B- and {_ID_LETTERS} letters or digits)")
 
 
 def format_run_id(job_id: int, scheduled_at: int) -> str:

@@ -132,7 +132,15 @@ class RunView(msgspec.Struct, frozen=True, kw_only=True):
     deadline_at: int | None = None  # of the present attempt, while it runs
     awaits_report: bool = False  # its target accepted it, and nobody holds it
     progress: Progress | None = None  # of the present attempt
+    skip_asked: bool = False  # it will end as skipped when its time comes
+    rerun_of: int | None = None  # the nominal time of the run that it repeats
+    reruns: tuple[int, ...] = ()  # the nominal times of the runs that repeat it
     attempts: tuple[AttemptRow, ...] = ()  # oldest first
+
+    @property
+    def key(self) -> RunKey:
+        """Its identity."""
+        return RunKey(self.job_id, self.scheduled_at)
 
     @property
     def run_id(self) -> str:

@@ -35,6 +35,7 @@ from hourhand.core.run import (
     RunView,
     Settlement,
 )
+from hourhand.ports.backfills import BackfillVerbs
 
 
 class Hint(StrEnum):
@@ -45,6 +46,7 @@ class Hint(StrEnum):
     CANCEL = "cancel"  # a worker may hold a run that somebody cancelled
     JOBS = "jobs"  # a job wants tending sooner than was known
     GRAPHS = "graphs"  # runs ended that others follow; whoever heard it first tells the children
+    BACKFILLS = "backfills"  # a backfill was asked for, or goes on
 
 
 class JobDraft(msgspec.Struct, frozen=True, kw_only=True):
@@ -276,8 +278,8 @@ class Backlog(msgspec.Struct, frozen=True, kw_only=True):
 Decide = Callable[[Job, int], JobEdit]
 
 
-class Store(Protocol):
-    """Every verb of the only truth."""
+class Store(BackfillVerbs, Protocol):
+    """Every verb of the only truth; those about backfills, skipped times and reruns are in `ports.backfills`."""
 
     # --- itself
     async def now(self) -> int:

@@ -1,4 +1,4 @@
-"""The use cases of jobs: create, read, change, pause, resume, delete, run now.
+"""The use cases of jobs: create, read, change, pause, resume, delete, run now, skip a time.
 
 Checks what a document's shape cannot say (limits, headers, bounds), and leaves atomicity to the store.
 Runs and dead letters have their own module, `services.runs`.
@@ -14,6 +14,7 @@ from hourhand.core.identity import RunKey, parse_job_id, shard_of
 from hourhand.core.instant import SECOND_US, format_instant
 from hourhand.core.model import AfterTiming, Job, JobSpec, JobState, OnceTiming, Version
 from hourhand.core.plan import last_time
+from hourhand.core.skipping import MAX_NOTE, NoSuchTime, Skip, time_to_skip
 from hourhand.core.specification import SpecLimits, faults_in
 from hourhand.errors import Ambiguous, Conflict, HourhandError, Invalid, NotFound, Outdated, Unavailable
 from hourhand.ids import IdSource
@@ -253,6 +254,48 @@ class Jobs:
             raise NotFound("there is no such job")
         return key
 
+    async def skip(
+        self,
+        tenant: str,
+        job_id: int,
+        at: int | None = None,
+        note: str | None = None,
+        *,
+        dry_run: bool = False,
+    ) -> Skip:
+        """Let a coming time pass without a run, the next unless given; it will end as skipped, with the note."""
+        if note is not None and len(note) > MAX_NOTE:
+            fault = Fault(pointer="/note", expected=f"at most {MAX_NOTE} characters", got=f"{len(note):,}")
+            raise Invalid(f"note: expected {fault.expected}", [fault])
+        if dry_run:
+            job = await self.get(tenant, job_id)
+            taken = frozenset(skip.scheduled_at for skip in await self.skips(job))
+            at = self._time_to_skip(job, at, taken)
+            return Skip(job_id=job.id, scheduled_at=at, note=note, made_at=self._clock.now())
+        try:
+            skip = await self._store.skip_time(tenant, job_id, at, note)
+        except NoSuchTime as error:
+            raise Invalid(str(error), [error.fault]) from None
+        return _found(skip)
+
+    async def unskip(self, tenant: str, job_id: int, at: int | None = None, *, dry_run: bool = False) -> Skip:
+        """Let a skipped time run after all, the next skipped one unless given."""
+        if dry_run:
+            marked = {skip.scheduled_at: skip for skip in await self.skips(await self.get(tenant, job_id))}
+            found = marked.get(min(marked, default=0) if at is None else at)
+            if found is None:
+                raise Invalid("at: expected a time that is skipped", [_NOT_SKIPPED])
+            return found
+        try:
+            skip = await self._store.unskip_time(tenant, job_id, at)
+        except NoSuchTime as error:
+            raise Invalid(str(error), [error.fault]) from None
+        return _found(skip)
+
+    async def skips(self, job: Job) -> list[Skip]:
+        """The coming times of a job that will not run, oldest first."""
+        return await self._store.skips(job.tenant, job.id)
+
     def next_times(self, job: Job, count: int) -> list[int]:
         """The coming nominal times of a job by its present version, within its bounds."""
         now_at = self._clock.now()
@@ -272,6 +315,14 @@ class Jobs:
         if coming or job.state is not JobState.ACTIVE or not isinstance(job.spec.timing, OnceTiming):
             return coming[0] if coming else None
         return job.created_at if self._clock.now() - job.created_at < SECOND_US else None
+
+    def _time_to_skip(self, job: Job, at: int | None, taken: frozenset[int]) -> int:
+        if job.state is not JobState.ACTIVE:
+            raise Conflict(f"the job is {job.state} and makes no runs; there is nothing to skip")
+        try:
+            return time_to_skip(job, at, self._clock.now(), taken)
+        except NoSuchTime as error:
+            raise Invalid(str(error), [error.fault]) from None
 
     async def _change(
         self, tenant: str, job_id: int, decide: Callable[[Job, int], JobEdit], dry_run: bool, kind: EventType
@@ -352,6 +403,15 @@ class Jobs:
             return None
         first = faults[0]
         return Invalid(f"{first.pointer or 'the job'}: expected {first.expected}", faults)
+
+
+_NOT_SKIPPED = Fault(pointer="/at", expected="a time that is skipped", got="another")
+
+
+def _found(skip: Skip | None) -> Skip:
+    if skip is None:
+        raise NotFound("there is no such job")
+    return skip
 
 
 def _key_taken(key: str | None) -> Conflict:

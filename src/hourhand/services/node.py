@@ -14,6 +14,7 @@ from hourhand.core.instant import SECOND_US
 from hourhand.errors import Unavailable
 from hourhand.ports.leases import Leases
 from hourhand.ports.store import Hint, Store
+from hourhand.services.backfiller import Backfiller
 from hourhand.services.log_writer import LogWriter
 from hourhand.services.loop import Duty, Poll, Step, every_second, full_pause, never
 from hourhand.services.planner import Planner
@@ -24,7 +25,7 @@ from hourhand.services.worker import Worker
 from hourhand.telemetry import Telemetry, logger
 
 RARE_POLL_US = 5 * SECOND_US  # in case a hint was lost although they arrive
-SWEEPERS_SEGMENT = 0  # whoever holds it sweeps for all
+SWEEPERS_SEGMENT = 0  # whoever holds it sweeps, and feeds backfills, for all
 _TIDY_PERIOD_US = 5 * SECOND_US
 _STEP_PATIENCE_S = 5.0
 _LOG_PATIENCE_S = 2.0
@@ -35,11 +36,12 @@ _log = logger("hourhand.node")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scheduler:
-    """What plans and sweeps. Without a tenure of its own it shares the worker's lease."""
+    """What plans, sweeps and feeds backfills. Without a tenure of its own it shares the worker's lease."""
 
     leases: Leases
     planner: Planner
     sweeper: Sweeper
+    backfiller: Backfiller
     tenure: Tenure | None = None
 
 
@@ -121,8 +123,9 @@ class Node:
     def _planning_duties(self, scheduler: Scheduler) -> tuple[Duty, ...]:
         self._plan = self._duty("plan", scheduler.planner.step, poll_us=self._seldom)
         self._sweep = self._duty("sweep", self._sweep_step, poll_us=self._seldom)
+        self._backfill = self._duty("backfill", self._backfill_step, poll_us=self._seldom)
         tidy = self._duty("tidy", self._tidy_step, poll_us=never)
-        return self._plan, self._sweep, tidy
+        return self._plan, self._sweep, self._backfill, tidy
 
     def _tenure_duties(self, scheduler: Scheduler | None) -> tuple[Duty, ...]:
         if scheduler is None or scheduler.tenure is None:
@@ -143,6 +146,12 @@ class Node:
             return None
         return await scheduler.sweeper.step(now_at)
 
+    async def _backfill_step(self, now_at: int) -> int | None:
+        scheduler = self._scheduler
+        if scheduler is None or SWEEPERS_SEGMENT not in await scheduler.leases.segments():
+            return None
+        return await scheduler.backfiller.step(now_at)
+
     async def _tidy_step(self, now_at: int) -> int | None:
         scheduler = self._scheduler
         if scheduler is not None and SWEEPERS_SEGMENT in await scheduler.leases.segments():
@@ -156,6 +165,7 @@ class Node:
     def _segments_changed(self) -> None:
         self._plan.wake()
         self._sweep.wake()
+        self._backfill.wake()
 
     # --- the worker's part
 
@@ -232,6 +242,8 @@ class Node:
                 self._descend.wake()
             case Hint.RUNS if self._worker is not None:
                 self._claim.wake()
+            case Hint.BACKFILLS if self._scheduler is not None:
+                self._backfill.wake()
             case Hint.CANCEL if self._worker is not None:
                 self._cancel.wake()
             case _:

@@ -1,4 +1,4 @@
-"""The use cases of runs and dead letters: read, cancel, requeue, discard; and a job's status.
+"""The use cases of runs and dead letters: read, cancel, rerun, requeue, discard; and a job's status.
 
 Reads what the store has of a run wherever it is in its life; changes go through the store's verbs.
 """
@@ -14,7 +14,8 @@ from hourhand.core.lifecycle import FINAL, State
 from hourhand.core.model import FOREVER, Job, JobState, OnceTiming, Trigger
 from hourhand.core.plan import MissedTimes, expected_times
 from hourhand.core.run import DeadLetter, RunView
-from hourhand.errors import Invalid, NotFound, Unavailable
+from hourhand.core.skipping import next_time
+from hourhand.errors import Conflict, Invalid, NotFound, Unavailable
 from hourhand.ports.store import DeadGroup, DeadPage, DeadQuery, JobMarks, RunPage, RunQuery, Store
 
 MAX_AT_ONCE = 1_000  # dead letters that one request may requeue or discard
@@ -30,6 +31,7 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     last_run: RunView | None
     next_at: int | None
     retry_count: int
+    skipped: tuple[int, ...] = ()  # coming times that will not run
 
 
 class Runs:
@@ -61,6 +63,9 @@ class Runs:
         """The newest run that is due and neither skipped nor cancelled speaks for the job."""
         now_at = self._clock.now()
         # A manual run may be named a few microseconds after the moment at which it was asked for.
+        skipped = tuple(skip.scheduled_at for skip in await self._store.skips(job.tenant, job.id))
+        if next_at in skipped:
+            next_at = next_time(job, now_at, frozenset(skipped))
         before_at = max(now_at + SECOND_US, (next_at or 0) + 1)
         runs = await self.history(job, before_at=before_at, limit=_STATUS_DEPTH)
         last = next((run for run in runs if _speaks(run, now_at)), None)
@@ -69,6 +74,7 @@ class Runs:
             last_run=last,
             next_at=_next_of(job, runs, next_at, now_at),
             retry_count=0 if last is None else _retries(last),
+            skipped=skipped,
         )
 
     async def get(self, tenant: str, key: RunKey) -> RunView:
@@ -91,6 +97,21 @@ class Runs:
         if run is None:
             raise NotFound(f"there is no run {format_run_id(*key)}")
         return run
+
+    async def rerun(
+        self, tenant: str, key: RunKey, *, request_key: str | None = None, dry_run: bool = False
+    ) -> RunKey | None:
+        """A new run that repeats one which has ended, with the job as it is now; None in a dry run."""
+        if dry_run:
+            run = await self.get(tenant, key)
+            if run.state not in FINAL:
+                raise Conflict(f"the run is {run.state} and has not ended; wait for it, or cancel it")
+            return None
+        made = await self._store.rerun(tenant, key, request_key)
+        if made is None:
+            await self.get(tenant, key)  # says whether it is still to come
+            raise Conflict("the run is still to come")
+        return made
 
     async def dead_letters(self, tenant: str, query: DeadQuery) -> DeadPage:
         """A page of dead letters, newest first."""
@@ -150,7 +171,7 @@ class Runs:
 def _speaks(run: RunView, now_at: int) -> bool:
     """Whether a run says how its job does; the due time of one that is to be retried lies ahead."""
     if run.state is State.PENDING:
-        return run.due_at <= now_at
+        return run.due_at <= now_at and not run.skip_asked
     return run.state not in (State.SKIPPED, State.CANCELLED)
 
 
@@ -188,7 +209,7 @@ def _foreseen(job: Job, after_at: int) -> RunView | None:
 def _next_of(job: Job, runs: Sequence[RunView], next_at: int | None, now_at: int) -> int | None:
     """The next time that will be run: jitter may hold back a nominal time that has passed, and a coming
     one may have been cancelled."""
-    waiting = [run.scheduled_at for run in runs if run.state is State.PENDING and run.due_at > now_at]
+    waiting = [run.scheduled_at for run in runs if _waits(run) and run.due_at > now_at]
     ended = {run.scheduled_at for run in runs if run.state in FINAL}
     if waiting:
         return min(waiting)
@@ -196,6 +217,11 @@ def _next_of(job: Job, runs: Sequence[RunView], next_at: int | None, now_at: int
         return next_at
     later = _foreseen(job, next_at)
     return None if later is None else later.scheduled_at
+
+
+def _waits(run: RunView) -> bool:
+    """Whether a run is one of the coming: not one that will be skipped, nor one of a backfill."""
+    return run.state is State.PENDING and not run.skip_asked and run.trigger is not Trigger.BACKFILL
 
 
 def _check_size(keys: Sequence[RunKey]) -> None:

@@ -59,6 +59,7 @@ class Sweeper:
         )  # a backlog that is not too late is the workers' matter
         more |= await self._store.hand_on_slots(PAGE) >= PAGE
         more |= await self._look_at_graphs(now_at)
+        more |= await self._store.end_skips(PAGE) >= PAGE
         attend_at = await self._store.tend_jobs(PAGE)
         if not 0 < self._purge_at - now_at <= _PURGE_PERIOD_US:  # further off: the clock was set back
             full = await self._store.purge(now_at - self._keep_us, now_at - self._dead_keep_us, PAGE * 4)

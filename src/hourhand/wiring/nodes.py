@@ -12,6 +12,7 @@ from hourhand.leases.native import NativeLeases
 from hourhand.ports.store import Store
 from hourhand.ports.target import Target
 from hourhand.queues.native import NativeQueue
+from hourhand.services.backfiller import Backfiller
 from hourhand.services.log_writer import LogRouter, LogWriter
 from hourhand.services.node import Node, Scheduler
 from hourhand.services.planner import Planner
@@ -139,5 +140,6 @@ class Nodes:
                 telemetry=telemetry,
                 period_us=PERIOD_US if tenure is None else SHARED_PERIOD_US,
             ),
+            backfiller=Backfiller(store=store, telemetry=telemetry),
             tenure=tenure,
         )

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from hourhand.core.dag import GraphJob
-from hourhand.core.identity import BACKGROUND, background_lane, class_of_lane
+from hourhand.core.identity import BACKGROUND, SKIP_LANE, background_lane, class_of_lane
 from hourhand.core.instant import HOUR_US
 from hourhand.core.lifecycle import Reason, State
 from hourhand.core.model import AfterTiming, Job, JobState, OnceTiming, Trigger
@@ -19,6 +19,7 @@ from hourhand.core.run import TRIGGER_CODES
 from hourhand.core.tending import Care, attend_at, care_for
 from hourhand.errors import Conflict
 from hourhand.ports.store import Changed, Decide, Hint, JobEdit
+from hourhand.stores.relational.backfills import end_with_job
 from hourhand.stores.relational.descents import Wait, end_wait
 from hourhand.stores.relational.edges import (
     check_change,
@@ -51,6 +52,7 @@ from hourhand.stores.relational.rows import (
     to_json,
     versions_of,
 )
+from hourhand.stores.relational.skips import forget_skips, keep_skips
 from hourhand.stores.relational.tx import ChangedMeanwhile, Tx
 
 _SCHEDULED = TRIGGER_CODES[Trigger.SCHEDULED]
@@ -105,6 +107,8 @@ async def delete_job(
     await refuse_if_followed(tx, tenant, job_id)
     job = job_of(record)
     cut = await _cut(tx, settings, record)
+    await end_with_job(tx, tenant, job_id)
+    await forget_skips(tx, job_id)
     await _drop_coming(tx, record, job, cut)
     await leave(tx, record, job, cut)  # what it was still to get ends as cancelled, like all that is planned
     await _end_paused(tx, record, cut)
@@ -219,6 +223,7 @@ async def _retime(
     since = first_since(edit.spec, cut)
     until = last_time(edit.spec, edit.spec.rule, since, used_runs(versions), paused=edit.paused)
     job = await _next_version(tx, old, edit, since=since, until=until)
+    await keep_skips(tx, job, cut)
     timing = edit.spec.timing
     if timing != old.spec.timing:
         await _end_paused(tx, record, cut)
@@ -353,6 +358,8 @@ async def _move_rows(tx: Tx, record: JobRecord, old: Job, edit: JobEdit, lane: i
     moves = []
     rows = await tx.all("planned_at", (old.id, tx.array(await _nominals(tx, record, old))))
     for row in map(UnstartedRow._make, rows + await tx.all("planned_beside", (old.id,))):
+        if row.lane == SKIP_LANE:
+            continue
         shift = 0
         if row.trigger == _SCHEDULED:
             shift = job_jitter(new, rule, row.scheduled_at) - job_jitter(old, rule, row.scheduled_at)

@@ -18,7 +18,6 @@ from hourhand.stores.relational.tx import Tx
 from hourhand.stores.relational.waves import open_wave
 
 MAX_TOGETHER = 200  # jobs of separate requests that share a transaction
-_MANUAL = TRIGGER_CODES[Trigger.MANUAL]
 
 
 async def create_jobs(
@@ -51,20 +50,32 @@ async def add_run(
     record = await hold(tx, tenant, job_id)
     if record is None:
         return None
-    if request_key is not None:
-        known = await tx.one("request_key", (job_id, request_key))
-        if known is not None:
-            return RunKey(job_id, known[0])
-    if (await tx.one("waiting_beside", {"job_id": job_id}))[0] >= MAX_QUEUED:
+    known = await run_of_request(tx, job_id, request_key)
+    if known is not None:
+        return known
+    made = await add_beside(tx, record, Trigger.MANUAL, request_key)
+    if downstream:
+        await open_wave(tx, tenant, job_id, made.scheduled_at, Trigger.MANUAL)
+    return made
+
+
+async def run_of_request(tx: Tx, job_id: int, request_key: str | None) -> RunKey | None:
+    """The run that a request with this key made before."""
+    known = None if request_key is None else await tx.one("request_key", (job_id, request_key))
+    return None if known is None else RunKey(job_id, known[0])
+
+
+async def add_beside(tx: Tx, record: JobRecord, trigger: Trigger, request_key: str | None) -> RunKey:
+    """A run of a held job beside its schedule, due now."""
+    if (await tx.one("waiting_beside", {"job_id": record.id}))[0] >= MAX_QUEUED:
         raise Overloaded(f"{MAX_QUEUED} runs of this job beside its schedule already wait")
     at = await _free_instant(tx, record)
-    await tx.insert("add_planned", [(at, job_id, record.lane, tx.now_at, _MANUAL, 0, 0)])
+    row = (at, record.id, record.lane, tx.now_at, TRIGGER_CODES[trigger], 0, 0)
+    await tx.insert("add_planned", [row])
     if request_key is not None:
-        await tx.insert("add_request_key", [(job_id, request_key, at, tx.now_at)])
-    if downstream:
-        await open_wave(tx, tenant, job_id, at, Trigger.MANUAL)
+        await tx.insert("add_request_key", [(record.id, request_key, at, tx.now_at)])
     tx.hints.add(Hint.RUNS)
-    return RunKey(job_id, at)
+    return RunKey(record.id, at)
 
 
 def enrol(enrolment: Enrolment, job: Job, lane: int) -> int | None:

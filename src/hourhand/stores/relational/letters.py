@@ -1,17 +1,17 @@
-"""Operations on dead letters, and cancelling one run wherever it is."""
+"""Operations on dead letters; cancelling one run wherever it is, and repeating one that has ended."""
 
 from collections.abc import Sequence
 from typing import Any
 
 from hourhand.core.identity import RunKey
-from hourhand.core.lifecycle import Reason, State
+from hourhand.core.lifecycle import FINAL, Reason, State
 from hourhand.core.model import FOREVER, Trigger
 from hourhand.core.run import TRIGGER_CODES, TRIGGERS, DeadLetter, RunView
 from hourhand.errors import Conflict
 from hourhand.ports.store import DeadGroup, DeadPage, DeadQuery, Hint
 from hourhand.stores.relational.descents import drop_waits
 from hourhand.stores.relational.endings import end_unstarted
-from hourhand.stores.relational.jobs import load
+from hourhand.stores.relational.jobs import add_beside, hold, load, run_of_request
 from hourhand.stores.relational.reading import get_run
 from hourhand.stores.relational.rows import UnstartedRow
 from hourhand.stores.relational.slots import hand_on
@@ -77,6 +77,27 @@ async def discard(tx: Tx, tenant: str, keys: Sequence[RunKey]) -> list[RunKey]:
     ]
 
 
+async def rerun(tx: Tx, tenant: str, key: RunKey, request_key: str | None) -> RunKey | None:
+    """A new run of the job as it is now, which names the one that it repeats."""
+    record = await hold(tx, tenant, key.job_id)
+    run = None if record is None else await get_run(tx, tenant, key)
+    if record is None or run is None:
+        return None
+    if run.state not in FINAL:
+        raise Conflict(f"the run is {run.state} and has not ended; wait for it, or cancel it")
+    if request_key is not None:
+        request_key = (
+            f"rerun {key.scheduled_at} {request_key}"  # the same key may also have asked for other runs
+        )
+    known = await run_of_request(tx, key.job_id, request_key)
+    if known is not None:
+        return known
+    made = await add_beside(tx, record, Trigger.RERUN, request_key)
+    link = {"job_id": key.job_id, "scheduled_at": made.scheduled_at, "of_at": key.scheduled_at}
+    await tx.run("add_rerun", {**link, "made_at": tx.now_at})
+    return made
+
+
 async def cancel_run(tx: Tx, tenant: str, key: RunKey) -> RunView | None:
     """Cancel at once where nobody executes it, else ask its worker."""
     run = await get_run(tx, tenant, key)
@@ -92,6 +113,8 @@ async def cancel_run(tx: Tx, tenant: str, key: RunKey) -> RunView | None:
     )
     if rows:
         unstarted = [UnstartedRow(*row) for row in rows]
+        if run.skip_asked:
+            await tx.all("drop_skips", (key.job_id, tx.array([key.scheduled_at])))
         await end_unstarted(tx, key.job_id, unstarted, State.CANCELLED, {"reason": Reason.ASKED.value})
         await hand_on(tx, [key.job_id])
     elif await tx.run("ask_cancel_run", (key.job_id, key.scheduled_at)):

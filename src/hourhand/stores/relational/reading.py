@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from hourhand.core.identity import RunKey, segment_of
+from hourhand.core.identity import SKIP_LANE, RunKey, segment_of
 from hourhand.core.instant import SECOND_US
 from hourhand.core.lifecycle import Phase, State, shown_state
 from hourhand.core.model import FOREVER, Job, JobState, MisfirePolicy, Version
@@ -239,6 +239,7 @@ def _unstarted(tenant: str, job_id: int, row: UnstartedRow, waits: bool) -> RunV
         version=None,
         worker=None,
         waits_for_slot=waits,
+        skip_asked=row.lane == SKIP_LANE,
     )
 
 
@@ -269,7 +270,27 @@ async def _with_history(
             views.append(msgspec.structs.replace(live[at], attempts=rows))
         elif rows:
             views.append(_ended(tenant, job_id, at, rows, *triggers[at]))
-    return views
+    return await _with_reruns(tx, job_id, views)
+
+
+async def _with_reruns(tx: Tx, job_id: int, views: list[RunView]) -> list[RunView]:
+    """The same views, with what repeats what."""
+    if not views:
+        return views
+    of: dict[int, int] = {}
+    by: dict[int, list[int]] = {}
+    times = tx.array([view.scheduled_at for view in views])
+    for at, of_at in await tx.all("reruns_among", (job_id, times)):
+        of[at] = of_at
+        by.setdefault(of_at, []).append(at)
+    if not of:
+        return views
+    return [
+        msgspec.structs.replace(
+            view, rerun_of=of.get(view.scheduled_at), reruns=tuple(by.get(view.scheduled_at, ()))
+        )
+        for view in views
+    ]
 
 
 def _ended(

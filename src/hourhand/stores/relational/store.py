@@ -6,14 +6,18 @@ Claim, plan and finish are hot and each store's own; everything else is the same
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Protocol
 
+from hourhand.core.backfill import Backfill, BackfillAction
 from hourhand.core.dag import GraphJob
 from hourhand.core.identity import RunKey
 from hourhand.core.log import LogChunk, LogPlace
 from hourhand.core.model import Job, JobSpec, Version
 from hourhand.core.plan import MissedTimes
 from hourhand.core.run import AttemptFacts, ProgressNote, RunView
+from hourhand.core.skipping import Skip
 from hourhand.ports import store as port
+from hourhand.ports.backfills import BackfillPage, BackfillQuery, DecideBackfill, Feeding
 from hourhand.stores.relational import (
+    backfills,
     clocks,
     descents,
     edges,
@@ -26,6 +30,7 @@ from hourhand.stores.relational import (
     reading,
     repair,
     reports,
+    skips,
     waits,
 )
 from hourhand.stores.relational.membership import Settings
@@ -160,6 +165,50 @@ class RelationalStore:
 
     async def note_progress(self, notes: Sequence[ProgressNote]) -> list[ProgressNote]:
         return await self._engine.write(lambda tx: reports.note_progress(tx, notes))
+
+    # --- reruns
+    async def rerun(self, tenant: str, key: RunKey, request_key: str | None) -> RunKey | None:
+        return await self._engine.write(lambda tx: letters.rerun(tx, tenant, key, request_key))
+
+    # --- backfills
+    async def add_backfill(self, tenant: str, job_id: int, decide: DecideBackfill) -> Backfill | None:
+        return await self._engine.write(lambda tx: backfills.add_backfill(tx, tenant, job_id, decide))
+
+    async def get_backfill(self, tenant: str, backfill_id: int) -> Backfill | None:
+        return await self._engine.read(lambda tx: backfills.get_backfill(tx, tenant, backfill_id))
+
+    async def list_backfills(self, tenant: str, query: BackfillQuery) -> BackfillPage:
+        return await self._engine.read(lambda tx: backfills.list_backfills(tx, tenant, query))
+
+    async def change_backfill(self, tenant: str, backfill_id: int, action: BackfillAction) -> Backfill | None:
+        return await self._engine.write(
+            lambda tx: backfills.change_backfill(tx, tenant, backfill_id, action),
+        )
+
+    async def unfinished_backfills(self, after_id: int, limit: int) -> list[int]:
+        return await self._engine.read(lambda tx: backfills.unfinished_backfills(tx, after_id, limit))
+
+    async def feed_backfill(self, backfill_id: int) -> Feeding | None:
+        return await self._engine.write(
+            lambda tx: backfills.feed_backfill(tx, self._settings, backfill_id),
+        )
+
+    # --- skipped times
+    async def skip_time(self, tenant: str, job_id: int, at: int | None, note: str | None) -> Skip | None:
+        return await self._engine.write(
+            lambda tx: skips.skip_time(tx, self._settings, tenant, job_id, at, note),
+        )
+
+    async def unskip_time(self, tenant: str, job_id: int, at: int | None) -> Skip | None:
+        return await self._engine.write(
+            lambda tx: skips.unskip_time(tx, self._settings, tenant, job_id, at),
+        )
+
+    async def skips(self, tenant: str, job_id: int) -> list[Skip]:
+        return await self._engine.read(lambda tx: skips.skips(tx, tenant, job_id))
+
+    async def end_skips(self, limit: int) -> int:
+        return await self._engine.write(lambda tx: skips.end_skips(tx, limit))
 
     # --- repair
     async def stray_runs(self, slack_us: int, limit: int) -> list[port.StrayRun]:

@@ -10,6 +10,7 @@ from typing import Never
 from hourhand.core.log import LogChunk
 from hourhand.core.plan import ClockPlan
 from hourhand.ports import store as port
+from hourhand.ports.backfills import Feeding
 
 
 class PerShardVerb(RuntimeError):
@@ -54,6 +55,15 @@ class PerShardVerbs:
 
     async def judge_waits(self, limit: int) -> int:
         _refuse("judge_waits")
+
+    async def unfinished_backfills(self, after_id: int, limit: int) -> list[int]:
+        _refuse("unfinished_backfills")
+
+    async def feed_backfill(self, backfill_id: int) -> Feeding | None:
+        _refuse("feed_backfill")
+
+    async def end_skips(self, limit: int) -> int:
+        _refuse("end_skips")
 
     async def purge(self, history_before_at: int, dead_before_at: int, limit: int) -> bool:
         _refuse("purge")

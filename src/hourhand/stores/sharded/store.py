@@ -13,6 +13,7 @@ from typing import TypeVar
 
 import msgspec
 
+from hourhand.core.backfill import Backfill, BackfillAction
 from hourhand.core.buckets import BUCKETS, BucketMap, bucket_of, key_placement, placement, placement_fault
 from hourhand.core.dag import GraphJob, parents_of
 from hourhand.core.fault import Fault
@@ -21,8 +22,10 @@ from hourhand.core.log import LogChunk, LogPlace
 from hourhand.core.model import Job, JobSpec, Version
 from hourhand.core.plan import MissedTimes
 from hourhand.core.run import AttemptFacts, ProgressNote, RunView, Settlement
+from hourhand.core.skipping import Skip
 from hourhand.errors import CannotStart, Invalid, Unavailable
 from hourhand.ports import store as port
+from hourhand.ports.backfills import BackfillPage, BackfillQuery, DecideBackfill
 from hourhand.stores.sharded.merging import (
     letter_key,
     merge_groups,
@@ -248,6 +251,41 @@ class ShardedStore(PerShardVerbs):
 
     async def graph(self, tenant: str, job_id: int) -> list[GraphJob]:
         return await self._ask_home(job_id, lambda shard: shard.graph(tenant, job_id)) or []
+
+    # --- reruns
+    async def rerun(self, tenant: str, key: RunKey, request_key: str | None) -> RunKey | None:
+        return await self._ask_home(key.job_id, lambda shard: shard.rerun(tenant, key, request_key))
+
+    # --- backfills: one's id is made for its job's shard
+    async def add_backfill(self, tenant: str, job_id: int, decide: DecideBackfill) -> Backfill | None:
+        return await self._ask_home(job_id, lambda shard: shard.add_backfill(tenant, job_id, decide))
+
+    async def get_backfill(self, tenant: str, backfill_id: int) -> Backfill | None:
+        return await self._ask_home(backfill_id, lambda shard: shard.get_backfill(tenant, backfill_id))
+
+    async def list_backfills(self, tenant: str, query: BackfillQuery) -> BackfillPage:
+        if query.job_id is not None:
+            page = await self._ask_home(query.job_id, lambda shard: shard.list_backfills(tenant, query))
+            return page or BackfillPage(backfills=(), next_before_id=None)
+        found = await self._ask_all(lambda shard: shard.list_backfills(tenant, query))
+        pages = [(page.backfills, page.next_before_id) for page in found.values()]
+        backfills, onward = merge_ordered(pages, lambda backfill: backfill.id, query.limit)
+        return BackfillPage(backfills=backfills, next_before_id=onward, missing=self._missing(found))
+
+    async def change_backfill(self, tenant: str, backfill_id: int, action: BackfillAction) -> Backfill | None:
+        return await self._ask_home(
+            backfill_id, lambda shard: shard.change_backfill(tenant, backfill_id, action)
+        )
+
+    # --- skipped times
+    async def skip_time(self, tenant: str, job_id: int, at: int | None, note: str | None) -> Skip | None:
+        return await self._ask_home(job_id, lambda shard: shard.skip_time(tenant, job_id, at, note))
+
+    async def unskip_time(self, tenant: str, job_id: int, at: int | None) -> Skip | None:
+        return await self._ask_home(job_id, lambda shard: shard.unskip_time(tenant, job_id, at))
+
+    async def skips(self, tenant: str, job_id: int) -> list[Skip]:
+        return await self._ask_home(job_id, lambda shard: shard.skips(tenant, job_id)) or []
 
     # --- dead letters
     async def dead_letters(self, tenant: str, query: port.DeadQuery) -> port.DeadPage:

@@ -217,9 +217,9 @@ UPDATE jobs SET attend_at = $1 WHERE id = $2;
 -- forget_clock: a job that has had its last time is no member any more
 UPDATE jobs SET clock_id = NULL WHERE id = $1;
 
--- waiting_beside: how many runs of a job that no rule computes wait
-SELECT (SELECT count(*) FROM planned WHERE job_id = :job_id AND trigger <> 0)
-    + (SELECT count(*) FROM blocked WHERE job_id = :job_id AND rank = 1);
+-- waiting_beside: how many runs of a job that no rule computes wait, without those of backfills
+SELECT (SELECT count(*) FROM planned WHERE job_id = :job_id AND trigger <> 0 AND trigger <> 2)
+    + (SELECT count(*) FROM blocked WHERE job_id = :job_id AND rank = 1 AND trigger <> 2);
 
 -- request_key: the run that a request with this key made
 SELECT scheduled_at FROM request_keys WHERE job_id = $1 AND key = $2;
