@@ -25,6 +25,7 @@ _APART_US = 3 * SECOND_US  # between last chances: more than the usual lead, so 
 _LONGEST_APART_US = 60 * SECOND_US  # for as many as there are
 _PURGE_PERIOD_US = 60 * SECOND_US
 _GRAPHS_PERIOD_US = 10 * SECOND_US  # whoever ends a run tells its children; this is for those who died before
+_SKIPS_PERIOD_US = 10 * SECOND_US
 _encode = msgspec.json.Encoder().encode
 
 
@@ -48,6 +49,7 @@ class Sweeper:
         self._late_cursors: dict[int, Cursor] = {}
         self._purge_at = 0
         self._graphs_at = 0
+        self._skips_at = 0
 
     async def step(self, now_at: int) -> int | None:
         """Repair what there is; answers now while a page was full."""
@@ -59,7 +61,7 @@ class Sweeper:
         )  # a backlog that is not too late is the workers' matter
         more |= await self._store.hand_on_slots(PAGE) >= PAGE
         more |= await self._look_at_graphs(now_at)
-        more |= await self._store.end_skips(PAGE) >= PAGE
+        more |= await self._end_skips(now_at)
         attend_at = await self._store.tend_jobs(PAGE)
         if not 0 < self._purge_at - now_at <= _PURGE_PERIOD_US:  # further off: the clock was set back
             full = await self._store.purge(now_at - self._keep_us, now_at - self._dead_keep_us, PAGE * 4)
@@ -79,6 +81,14 @@ class Sweeper:
         more |= await self._store.judge_waits(PAGE) >= PAGE
         self._graphs_at = now_at if more else now_at + _GRAPHS_PERIOD_US
         return more
+
+    async def _end_skips(self, now_at: int) -> bool:
+        """Times that were to be skipped end a little after they came: nobody waits for that."""
+        if 0 < self._skips_at - now_at <= _SKIPS_PERIOD_US:  # further off: the clock was set back
+            return False
+        full = await self._store.end_skips(PAGE) >= PAGE
+        self._skips_at = now_at if full else now_at + _SKIPS_PERIOD_US
+        return full
 
     async def rescue(self, now_at: int) -> bool:
         """Take runs from lost workers, attempts long past their deadline and targets that did not report in time.
