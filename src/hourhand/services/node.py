@@ -25,6 +25,7 @@ from hourhand.services.worker import Worker
 from hourhand.telemetry import Telemetry, logger
 
 RARE_POLL_US = 5 * SECOND_US  # in case a hint was lost although they arrive
+RAREST_POLL_US = 30 * SECOND_US  # the same, where little hangs on it
 SWEEPERS_SEGMENT = 0  # whoever holds it sweeps, and feeds backfills, for all
 _TIDY_PERIOD_US = 5 * SECOND_US
 _STEP_PATIENCE_S = 5.0
@@ -123,7 +124,7 @@ class Node:
     def _planning_duties(self, scheduler: Scheduler) -> tuple[Duty, ...]:
         self._plan = self._duty("plan", scheduler.planner.step, poll_us=self._seldom)
         self._sweep = self._duty("sweep", self._sweep_step, poll_us=self._seldom)
-        self._backfill = self._duty("backfill", self._backfill_step, poll_us=self._seldom)
+        self._backfill = self._duty("backfill", self._backfill_step, poll_us=self._hardly_ever)
         tidy = self._duty("tidy", self._tidy_step, poll_us=never)
         return self._plan, self._sweep, self._backfill, tidy
 
@@ -217,6 +218,9 @@ class Node:
 
     def _seldom(self) -> int:
         return RARE_POLL_US if self._hints_arrive() else SECOND_US
+
+    def _hardly_ever(self) -> int:
+        return RAREST_POLL_US if self._hints_arrive() else SECOND_US
 
     def _only_without_hints(self) -> int | None:
         return None if self._hints_arrive() else SECOND_US  # the heartbeat looks too
