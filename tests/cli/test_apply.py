@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from hourhand.cli.files import changing
+from hourhand.cli.files import changing, plan_view
 from hourhand.cli.files.changing import carry_out, make_plan
 from hourhand.cli.files.documents import read_sources
 from hourhand.cli.files.sources import files
@@ -96,6 +96,14 @@ def test_machines_get_a_document(hourhand: Any, file: Path, name: str) -> None:
     assert planned["dry_run"] is True
     assert planned["jobs"][0]["changes"] == [{"field": "cron", "before": "0 9 * * *", "after": "5 9 * * *"}]
     assert hourhand("apply", str(file), "-q").out.strip() == made["jobs"][0]["job_id"]
+
+
+def test_colours_are_for_terminals(
+    hourhand: Any, file: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file.write_text(text_of(name, a="0 9 * * *"))
+    monkeypatch.setattr(plan_view, "wants_colour", lambda stream: True)
+    assert hourhand("plan", str(file)).out.startswith(f"\x1b[32m+ {name}/a")
 
 
 # --- pruning
@@ -203,7 +211,7 @@ def test_what_the_server_refuses_after_all_is_told(
     monkeypatch.setattr(changing, "_send", race)
     done = hourhand("apply", str(file), "--prune", "-y")
     assert done.code == 2
-    assert "the others were applied, nothing was pruned; run it again" in done.err
+    assert "the others were done; run it again" in done.err
     assert hourhand("jobs", "show", f"{name}/b").code == 0
 
 

@@ -54,7 +54,7 @@ import sys
 from hourhand.cli.app import run
 assert run(["next", "@daily"], None) == 0
 assert run(["jobs", "--help"], None) == 0
-heavy = {"httpx2", "fastapi", "aiohttp", "uvicorn", "rich.table", "prometheus_client", "hourhand.config"}
+heavy = {"yaml", "httpx2", "fastapi", "aiohttp", "uvicorn", "rich.table", "prometheus_client", "hourhand.config"}
 sys.exit(", ".join(sorted(heavy & sys.modules.keys())) or 0)
 """
     done = subprocess.run([sys.executable, "-c", script], env=environment(), capture_output=True, check=False)

@@ -41,7 +41,7 @@ def apply_wanted(call: Call, wanted: Wanted, wish: Wish, *, exit_code: bool = Fa
             call.confirm(f"Delete {plural(len(plan.surplus), 'job')} that the files no longer have?")
         faults = carry_out(call.client, plan, take_over=wish.take_over, told=told)
         if faults:
-            raise FileFaults(faults, "the others were applied, nothing was pruned; run it again")
+            raise FileFaults(faults, "the others were done; run it again")
     _tell(call, plan, dry_run=dry_run)
     return FINDINGS if exit_code and plan.changes else 0
 

@@ -14,9 +14,10 @@ import msgspec
 from hourhand.cli.files.documents import FileJob, Wanted
 from hourhand.cli.files.faults import FileFault, FileFaults, words_of
 from hourhand.cli.files.listing import all_jobs
+from hourhand.cli.files.newcomers import awaits_new, with_parents, without_parents
 from hourhand.cli.files.order import children_first, levels
 from hourhand.cli.progress import Progress
-from hourhand.errors import NotFound
+from hourhand.errors import Conflict, NotFound
 
 if TYPE_CHECKING:
     from hourhand.client import Client
@@ -53,7 +54,7 @@ def make_plan(client: "Client", wanted: Wanted, *, prune: bool, take_over: bool,
         raise FileFaults(faults)
     plan = Plan(levels=ordered)
     with Progress("checked", len(wanted.jobs), wanted=told) as progress:
-        for part in _parts(job for level in ordered for job in level):
+        for part in (part for level in ordered for part in _parts(level)):
             faults += _send(client, part, plan.results, take_over=take_over, dry_run=True)
             progress.add(len(part))
     if faults:
@@ -77,7 +78,12 @@ def carry_out(client: "Client", plan: Plan, *, take_over: bool, told: bool = Tru
     with Progress("pruned", len(plan.surplus), wanted=told) as progress:
         for job in plan.surplus:
             with suppress(NotFound):  # somebody else was faster
-                client.jobs.delete(job)
+                try:
+                    client.jobs.delete(job)
+                except Conflict as error:  # such as one that others still follow
+                    faults.append(
+                        FileFault(file="prune", line=None, field=str(job["key"]), words=error.message)
+                    )
             progress.add(1)
     return faults
 
@@ -89,11 +95,13 @@ def _differs(result: Result) -> bool:
 def _send(
     client: "Client", part: Sequence[FileJob], results: dict[str, Result], *, take_over: bool, dry_run: bool
 ) -> list[FileFault]:
-    answer = client.jobs.apply([job.document for job in part], take_over=take_over, dry_run=dry_run)
+    orphans = {job.key for job in part if dry_run and awaits_new(job, results)}
+    documents = [without_parents(job.document) if job.key in orphans else job.document for job in part]
+    answer = client.jobs.apply(documents, take_over=take_over, dry_run=dry_run)
     faults: list[FileFault] = []
     for job, result in zip(part, answer["results"], strict=True):
         result["key"] = job.key
-        results[job.key] = result
+        results[job.key] = with_parents(job.document, result) if job.key in orphans else result
         if result["action"] == "failed":
             faults += [job.fault(pointer, words) for pointer, words in words_of(result["error"])]
     return faults
