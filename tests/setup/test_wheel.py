@@ -5,6 +5,7 @@ through uv too, else through pip; where neither can reach an index, that part is
 """
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -24,7 +25,6 @@ from tests.servers.machine import skip_or_fail
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCE = ROOT / "src" / "hourhand"
-PAGE = SOURCE / "web" / "page"
 MOST_BYTES = 2_000_000
 DEADLINE_S = 300
 
@@ -66,7 +66,7 @@ def test_everything_of_the_package_and_nothing_else_is_inside(wheel: Path) -> No
         found[path.relative_to(SOURCE.parent).as_posix()] == path.read_bytes() for path in source_files()
     )
     endings = {Path(name).suffix for name in own}
-    assert {".py", ".sql", ".typed"} <= endings
+    assert {".py", ".sql", ".typed", ".html", ".js", ".css", ".svg"} <= endings
     assert wheel.name == f"hourhand-{__version__}-py3-none-any.whl"
     assert wheel.stat().st_size < MOST_BYTES
 
@@ -107,10 +107,7 @@ def test_it_works_from_an_empty_environment(wheel: Path, tmp_path: Path) -> None
         assert "created 1" in run("hourhand", "--server", url, "apply", "jobs.yaml")
         assert get(f"{url}/api/v1/jobs?limit=1")[0] == "application/json"
         assert get(f"{url}/openapi.json")[0] == "application/json"
-        if PAGE.is_dir():
-            kind, page = get(f"{url}/")
-            assert kind == "text/html"
-            assert b"<html" in page.lower()
+        check_page(url)
     assert sorted(path.name for path in empty.iterdir() if not path.name.startswith("hourhand.db")) == [
         "jobs.yaml"
     ]
@@ -155,8 +152,19 @@ def up(command: Path, folder: Path) -> Iterator[str]:
             assert process.wait(DEADLINE_S) == 0
 
 
-def get(url: str) -> tuple[str, bytes]:
-    with urllib.request.urlopen(url, timeout=DEADLINE_S) as answer:
+def check_page(url: str) -> None:
+    """The page is there, and everything that it loads."""
+    kind, page = get(f"{url}/", accept="text/html")
+    assert (kind, b"<title>hourhand</title>" in page) == ("text/html", True)
+    loaded = set(re.findall(r'(?:href|src)="(/[^"]+\.\w+)"', page.decode()))
+    assert len(loaded) > 10
+    kinds = {path.rpartition(".")[2]: get(url + path)[0] for path in sorted(loaded)}
+    assert kinds == {"css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
+
+
+def get(url: str, accept: str = "*/*") -> tuple[str, bytes]:
+    request = urllib.request.Request(url, headers={"Accept": accept})
+    with urllib.request.urlopen(request, timeout=DEADLINE_S) as answer:
         return answer.headers.get_content_type(), answer.read()
 
 
