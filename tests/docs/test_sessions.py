@@ -17,16 +17,20 @@ from tests.cli.conftest import read_until
 from tests.docs.texts import Block, blocks
 from tools.docs import ROOT
 
-GUIDES = ("files",)
+GUIDES: dict[str, tuple[str, ...]] = {
+    "files": (),
+    "shell": ("--allow-shell",),
+}  # and how their server is started
 DEADLINE_S = 60
 _FILE = re.compile(r"# (\S+\.\w+)\n")
 _TOGETHER = ("console", "yaml", "python", "text")
 
 
 @pytest.fixture
-def server(tmp_path: Path) -> Iterator[str]:
+def server(tmp_path: Path, guide: str) -> Iterator[str]:
     (tmp_path / "server").mkdir()
-    command = [sys.executable, "-m", "hourhand", "up", "--port", "0", "--data", "jobs.db", "--no-demo"]
+    options = ("--port", "0", "--data", "jobs.db", "--no-demo", *GUIDES[guide])
+    command = [sys.executable, "-m", "hourhand", "up", *options]
     environment = {name: value for name, value in os.environ.items() if not name.startswith("HOURHAND_")}
     with subprocess.Popen(
         command,

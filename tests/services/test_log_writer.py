@@ -74,6 +74,22 @@ async def test_batches_keep_their_distance(desk: Desk) -> None:
     assert [chunk.text for chunk in await desk.chunks()] == ["one ", "two three "]
 
 
+async def test_a_whole_batch_waits_for_nothing(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(log_writer, "BATCH_BYTES", 1_000)
+    log = desk.writer.open(run_of(1))
+    log.write(Stream.OUTPUT, "first")
+    await desk.step()
+    await asyncio.sleep(0)
+    woken = desk.woken
+    for _ in range(30):
+        log.write(Stream.OUTPUT, "x" * 100)
+    await asyncio.sleep(0)
+    assert desk.woken == woken + 2  # for the first of it, and for so much
+    while await desk.step() == desk.clock.now():
+        pass
+    assert (await desk.text()).count("x") > 2_000  # without a moment passing
+
+
 async def test_streams_stay_apart_and_in_order(desk: Desk) -> None:
     log = desk.writer.open(run_of(1))
     for stream, text in ((Stream.OUTPUT, "a"), (Stream.OUTPUT, "b"), (Stream.LOG, "c"), (Stream.OUTPUT, "d")):

@@ -58,7 +58,7 @@ class LogWriter:
         if not self._batch:
             if not self._waiting:
                 return None
-            if now_at < self._next_at <= now_at + PERIOD_US and not self._hurried:
+            if now_at < self._next_at <= now_at + PERIOD_US and not self._hurried and not self._is_much:
                 return self._next_at
             self._hurried = False
             self._gather()
@@ -78,13 +78,18 @@ class LogWriter:
             attempt.written()
         if not more:
             return None
-        return now_at if self._hurried else self._next_at
+        return now_at if self._hurried or self._is_much else self._next_at
 
     async def flush(self) -> None:
         """Write everything down; raises what the store raises."""
         while self._waiting or self._batch:
             self._hurried = True
             await self.step(self._clock.now())
+
+    @property
+    def _is_much(self) -> bool:
+        """Whether a whole batch waits, which then waits for nothing."""
+        return self._pending_bytes >= BATCH_BYTES
 
     # --- for its attempts
 
@@ -93,10 +98,13 @@ class LogWriter:
         size = len(text.encode()) + CHUNK_COST_BYTES
         if self._pending_bytes + size > PENDING_BYTES:
             return False
+        was_much = self._is_much
         self._pending_bytes += size
         if not attempt.entries:
             self._waiting.append(attempt)
         attempt.entries.append((self._clock.now(), stream, text))
+        if self._is_much and not was_much:
+            self._wake()
         return True
 
     def _wake(self, *, hurried: bool = False) -> None:
