@@ -13,6 +13,7 @@ _INLINE = re.compile(r"`([^`\n]+)`")
 _LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 _IMAGE = re.compile(r'<img[^>]+src="([^"]+)"')
 _HEADING = re.compile(r"^#{1,6} (.+)$", re.MULTILINE)
+_INSIDE = re.compile(r"\$\([^)]*\)")  # a command whose answer is an argument of another
 _ENDS_A_COMMAND = ("|", "&&", "&", ";", ">", "2>", "#")
 
 
@@ -93,10 +94,14 @@ def _lines(block: Block) -> Iterator[str]:
 
 def _arguments(line: str) -> tuple[str, ...] | None:
     """The arguments of the call of `hourhand` in a line; None where there is none."""
-    words = shlex.split(line)
+    words = shlex.split(_INSIDE.sub("ANSWER", line))
     while words and re.fullmatch(r"[A-Z_]+=.*", words[0]):
         words.pop(0)
     if not words or words[0] != "hourhand":
         return None
-    end = next((place for place, word in enumerate(words) if word in _ENDS_A_COMMAND), len(words))
+    end = next((place for place, word in enumerate(words) if _ends_a_command(word)), len(words))
     return tuple(words[1:end])
+
+
+def _ends_a_command(word: str) -> bool:
+    return word in _ENDS_A_COMMAND or word.startswith((">", "2>"))

@@ -208,6 +208,36 @@ async def test_what_was_left_behind_is_settled_once_though_the_store_is_away(wor
     stubborn.opened.set()
 
 
+async def test_a_drain_hurries_what_takes_its_time_to_end(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A command is asked first; whoever drains has no time for that, and asks twice."""
+    monkeypatch.setattr("hourhand.services.worker._CUT_SHORT_S", 0.05)
+    asked = 0
+
+    async def polite(run: ClaimedRun) -> Result:
+        nonlocal asked
+        try:
+            await asyncio.Event().wait()
+        finally:
+            asked += 1
+            try:
+                await asyncio.Event().wait()  # the grace
+            finally:
+                asked += 1
+        raise AssertionError
+
+    world.target.act = polite
+    job = await world.create(once(START_AT))
+    hand = await world.worker()
+    await hand.claim()
+    await asyncio.sleep(0)
+    await hand.worker.drain(0)
+    assert asked == 2
+    view = await world.view(job, START_AT)
+    assert view.attempts[0].detail == {"error": "its worker was stopped before it ended"}
+
+
 # --- cancelling
 
 

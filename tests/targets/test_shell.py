@@ -292,20 +292,18 @@ async def test_ten_megabytes(executor: ShellExecutor, logs: KeptLogs) -> None:
 
 
 async def test_a_flood_that_is_not_kept_leaves_the_loop_to_others(
-    executor: ShellExecutor, logs: KeptLogs
+    executor: ShellExecutor, logs: KeptLogs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """It waits for us, not we for it."""
+    monkeypatch.setattr(shell_command, "_FLOOD_PAUSE_S", 0.05)
     logs.last.is_full = True
+    began_s = time.perf_counter()
     flood = asyncio.create_task(executor.execute(command("yes")))
-    await logs.last.until("y")
-    turns = 0
-    ends_s = time.perf_counter() + 0.2
-    while time.perf_counter() < ends_s:
-        await asyncio.sleep(0)
-        turns += 1
-    assert turns > 500
-    assert len(logs.last.text) < 100_000_000  # it waits for us, not we for it
-    flood.cancel()
-    await asyncio.wait({flood}, timeout=WAIT_S)
+    await logs.last.until("y\n" * 100_000)
+    took_s = time.perf_counter() - began_s
+    reads = len(logs.last.text) / shell_command._READ_BYTES
+    assert 3 < reads < took_s / 0.05 + 2
+    await cancelled(flood)
     assert executor._floods.count == 0
 
 
