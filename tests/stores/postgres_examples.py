@@ -363,6 +363,7 @@ GRAPHS = {
     "children_now": Example((_JOBS, 10_001)),
     "parents_among": Example((_HELD,)),
     "add_edge": Example(([900_001], [900_002], [0], [NOW_AT])),
+    "ended_ahead": Example(([HEAVY_JOB, 2], NOW_AT - 60 * SECOND_US), 1_000, "what one job did in a minute"),
     "end_edges": Example({"until": NOW_AT, "child_id": 1_007, "parent_ids": [7, 8]}),
     "purge_edges": Example((NOW_AT, 100)),
     "add_descent": Example(([7], [NOW_AT], [3], [0])),
@@ -386,6 +387,8 @@ GRAPHS = {
     "ended_as": Example({"job_id": HEAVY_JOB, "scheduled_at": NOW_AT}),
     "drop_waiting_of": Example((9,)),
     "drop_signals_of": Example((9,)),
+    "drop_waiting_after": Example((11, NOW_AT - 1)),
+    "drop_signals_after": Example((11, NOW_AT - 1)),
 }
 
 _BACKFILL = {

@@ -12,7 +12,7 @@ from hourhand.core.fault import Fault
 from hourhand.core.identity import format_job_id
 from hourhand.core.model import FOREVER, AfterTiming, Timing
 from hourhand.errors import Conflict, Invalid
-from hourhand.ports.store import JobDraft, Unfit
+from hourhand.ports.store import Hint, JobDraft, Unfit
 from hourhand.stores.relational.rows import decode_spec
 from hourhand.stores.relational.tx import Tx
 
@@ -96,6 +96,14 @@ def edge_rows(job_id: int, timing: Timing, since_at: int) -> list[tuple[int, int
     return [(parent, job_id, since_at, FOREVER) for parent in parents_of(timing)]
 
 
+async def add_edges(tx: Tx, rows: Sequence[tuple[int, int, int, int]]) -> None:
+    """Let jobs follow others; of runs that ended ahead of their time nobody else would tell them."""
+    if not rows:
+        return
+    await tx.insert("add_edge", sorted(rows))
+    await _tell_ahead(tx, sorted({row[0] for row in rows}), min(row[2] for row in rows))
+
+
 async def check_change(tx: Tx, tenant: str, changed: Sequence[GraphJob]) -> None:
     """Whether jobs may become so, all at once; Invalid says what stands against it."""
     reader = GraphReader(tx, tenant)
@@ -109,14 +117,22 @@ async def check_change(tx: Tx, tenant: str, changed: Sequence[GraphJob]) -> None
 
 
 async def rewire(tx: Tx, job_id: int, before: Timing, after: Timing, cut: int) -> None:
-    """A job follows others than it did, for times after the cut."""
+    """A job follows others than it did, for times after the cut.
+
+    Runs after the cut that wait already, since one of their parents ended ahead of its time, wait anew.
+    """
     old, new = set(parents_of(before)), set(parents_of(after))
+    if old == new:
+        return
+    await tx.run("drop_signals_after", (job_id, cut))
+    await tx.run("drop_waiting_after", (job_id, cut))
     if old - new:
         await tx.run(
             "end_edges", {"child_id": job_id, "parent_ids": tx.array(sorted(old - new)), "until": cut}
         )
     if new - old:
         await tx.insert("add_edge", [row for row in edge_rows(job_id, after, cut) if row[0] not in old])
+    await _tell_ahead(tx, sorted(new), cut)
 
 
 async def has_children(tx: Tx, job_id: int) -> bool:
@@ -161,6 +177,14 @@ def graph_refusal(why: str) -> Invalid:
     return Invalid(
         why, [Fault(pointer="/after", expected="a graph without circles whose roots agree", got=why)]
     )
+
+
+async def _tell_ahead(tx: Tx, parents: Sequence[int], after_at: int) -> None:
+    """Tell once more of runs of parents that ended ahead of their time."""
+    ended = await tx.all("ended_ahead", (tx.array(parents), after_at)) if parents else []
+    if ended:
+        await tx.insert("add_descent", [tuple(row) for row in ended])
+        tx.hints.add(Hint.GRAPHS)
 
 
 async def _fault_in(reader: GraphReader, job: GraphJob) -> str | None:

@@ -11,11 +11,11 @@ from hourhand.core.run import TRIGGER_CODES
 from hourhand.core.tending import attend_at
 from hourhand.errors import Overloaded
 from hourhand.ports.store import Hint, JobDraft, Refusal, Unfit
-from hourhand.stores.relational.edges import edge_rows, unfit_drafts
+from hourhand.stores.relational.edges import add_edges, edge_rows, unfit_drafts
 from hourhand.stores.relational.membership import Enrolment, Place, Settings
 from hourhand.stores.relational.rows import JobRecord, decode_spec, job_values, lane_for
 from hourhand.stores.relational.tx import Tx
-from hourhand.stores.relational.waves import open_wave
+from hourhand.stores.relational.waves import any_run_at, jobs_below, open_wave
 
 MAX_TOGETHER = 200  # jobs of separate requests that share a transaction
 
@@ -34,9 +34,7 @@ async def create_jobs(
     await tx.insert("add_job", [await _job_row(tx, settings, enrolment, job) for job in jobs])
     # `lead` from now, as every change: by then this is committed, and a parent that ends sees it
     since = tx.now_at + settings.lead_us
-    await tx.insert(
-        "add_edge", sorted(row for job in jobs for row in edge_rows(job.id, job.spec.timing, since))
-    )
+    await add_edges(tx, [row for job in jobs for row in edge_rows(job.id, job.spec.timing, since)])
     await enrolment.write()
     await join_sets(tx, jobs)
     tx.hints.add(Hint.JOBS)
@@ -53,10 +51,7 @@ async def add_run(
     known = await run_of_request(tx, job_id, request_key)
     if known is not None:
         return known
-    made = await add_beside(tx, record, Trigger.MANUAL, request_key)
-    if downstream:
-        await open_wave(tx, tenant, job_id, made.scheduled_at, Trigger.MANUAL)
-    return made
+    return await add_beside(tx, record, Trigger.MANUAL, request_key, downstream)
 
 
 async def run_of_request(tx: Tx, job_id: int, request_key: str | None) -> RunKey | None:
@@ -65,15 +60,19 @@ async def run_of_request(tx: Tx, job_id: int, request_key: str | None) -> RunKey
     return None if known is None else RunKey(job_id, known[0])
 
 
-async def add_beside(tx: Tx, record: JobRecord, trigger: Trigger, request_key: str | None) -> RunKey:
-    """A run of a held job beside its schedule, due now."""
+async def add_beside(
+    tx: Tx, record: JobRecord, trigger: Trigger, request_key: str | None, downstream: bool = False
+) -> RunKey:
+    """A run of a held job beside its schedule, due now; with runs of all that follow it if asked for."""
     if (await tx.one("waiting_beside", {"job_id": record.id}))[0] >= MAX_QUEUED:
         raise Overloaded(f"{MAX_QUEUED} runs of this job beside its schedule already wait")
-    at = await _free_instant(tx, record)
+    wave = await jobs_below(tx, record.tenant, record.id) if downstream else {}
+    at = await _free_instant(tx, record, list(wave))
     row = (at, record.id, record.lane, tx.now_at, TRIGGER_CODES[trigger], 0, 0)
     await tx.insert("add_planned", [row])
     if request_key is not None:
         await tx.insert("add_request_key", [(record.id, request_key, at, tx.now_at)])
+    await open_wave(tx, wave, record.id, at, trigger)
     tx.hints.add(Hint.RUNS)
     return RunKey(record.id, at)
 
@@ -176,7 +175,8 @@ async def _job_row(tx: Tx, settings: Settings, enrolment: Enrolment, job: Job) -
     return tuple(values.values())
 
 
-async def _free_instant(tx: Tx, record: JobRecord) -> int:
+async def _free_instant(tx: Tx, record: JobRecord, followers: Sequence[int]) -> int:
+    """A nominal time that no schedule has, and no run of this job or of those that are to follow it."""
     rule = decode_spec(record.spec).rule
     at = tx.now_at
     while (
@@ -184,6 +184,7 @@ async def _free_instant(tx: Tx, record: JobRecord) -> int:
         or (rule is not None and rule.newest_in(at - 1, at) is not None)
         or at == record.once_at
         or await tx.one("run_exists", {"job_id": record.id, "scheduled_at": at})
+        or await any_run_at(tx, followers, at)
     ):
         at += 1
     return at

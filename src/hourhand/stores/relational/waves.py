@@ -4,7 +4,7 @@ The waiting rows of the whole wave are written at once, each for those of its pa
 schedule brings about is not touched by it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from hourhand.core.dag import GraphJob, levels
 from hourhand.core.lifecycle import Reason, State
@@ -18,9 +18,25 @@ from hourhand.stores.relational.tx import Tx
 _REOPENED = frozenset({Reason.UPSTREAM.value, Reason.EXPIRED.value})
 
 
-async def open_wave(tx: Tx, tenant: str, root_id: int, at: int, trigger: Trigger) -> int:
+async def jobs_below(tx: Tx, tenant: str, root_id: int) -> dict[int, GraphJob]:
+    """All jobs that follow one, however far down."""
+    reader = GraphReader(tx, tenant)
+    below = await reader.below([root_id])
+    return await reader.jobs(sorted(below - {root_id}))
+
+
+async def any_run_at(tx: Tx, job_ids: Sequence[int], at: int) -> bool:
+    """Whether any of some jobs has a run at a nominal time, wherever it is."""
+    if not job_ids:
+        return False
+    pairs = to_json([(job_id, at) for job_id in job_ids])
+    return bool(await tx.all("hold_waiting", (pairs,)) or await tx.all("runs_elsewhere", (pairs,)))
+
+
+async def open_wave(tx: Tx, jobs: Mapping[int, GraphJob], root_id: int, at: int, trigger: Trigger) -> int:
     """Let all that follow a job have a run after its new one; answers how many."""
-    jobs = await _below(tx, tenant, root_id)
+    if not jobs:
+        return 0
     records = await _records(tx, jobs)
     rows = [
         wait_row(
@@ -39,7 +55,7 @@ async def open_wave(tx: Tx, tenant: str, root_id: int, at: int, trigger: Trigger
 
 async def reopen_wave(tx: Tx, tenant: str, root_id: int, at: int) -> int:
     """Let runs wait again that were skipped because of one that is sent back; answers how many."""
-    jobs = await _below(tx, tenant, root_id)
+    jobs = await jobs_below(tx, tenant, root_id)
     records = await _records(tx, jobs)
     depth = levels({job_id: job.parents for job_id, job in jobs.items()})
     wave = {root_id}
@@ -75,12 +91,6 @@ async def _reopen(tx: Tx, record: JobRecord, at: int, parents: list[int], wave: 
                 signals.append((record.id, at, parent, code_of_outcome(STATES[state[0]])))
     await tx.insert("add_signal", signals)
     return True
-
-
-async def _below(tx: Tx, tenant: str, root_id: int) -> dict[int, GraphJob]:
-    reader = GraphReader(tx, tenant)
-    below = await reader.below([root_id])
-    return await reader.jobs(sorted(below - {root_id}))
 
 
 async def _records(tx: Tx, jobs: Mapping[int, GraphJob]) -> dict[int, JobRecord]:

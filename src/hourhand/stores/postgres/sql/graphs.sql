@@ -21,6 +21,12 @@ INSERT INTO edges (parent_id, child_id, since_at, until_at)
 SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[])
 ON CONFLICT (parent_id, child_id, since_at) DO UPDATE SET until_at = excluded.until_at;
 
+-- ended_ahead: runs of some jobs for times to come that have ended already, cancelled as a rule
+SELECT h.job_id, h.scheduled_at, h.state, h.trigger FROM unnest($1::bigint[]) AS asked (id) CROSS JOIN LATERAL (
+    SELECT job_id, scheduled_at, state, trigger FROM history
+    WHERE history.job_id = asked.id AND history.scheduled_at > $2::bigint AND state IN (3, 4, 5, 6)
+    ORDER BY history.scheduled_at LIMIT 100) AS h;
+
 -- end_edges: a job follows others no longer, but for times up to an instant
 UPDATE edges SET until_at = greatest(since_at, :until::bigint)
 WHERE child_id = :child_id::bigint AND parent_id = ANY (:parent_ids::bigint[]) AND until_at = 4611686018427387903;
@@ -143,3 +149,9 @@ RETURNING job_id, scheduled_at, made_at, deadline_at, look_at, fence, trigger, p
 
 -- drop_signals_of: what a job's runs had heard
 DELETE FROM signals WHERE job_id = $1;
+
+-- drop_waiting_after: a job's runs after an instant that wait for their parents
+DELETE FROM waiting WHERE job_id = $1 AND scheduled_at > $2;
+
+-- drop_signals_after: what a job's runs after an instant had heard
+DELETE FROM signals WHERE job_id = $1 AND scheduled_at > $2;

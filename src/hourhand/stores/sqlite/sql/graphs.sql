@@ -16,6 +16,10 @@ INSERT INTO edges (parent_id, child_id, since_at, until_at)
 VALUES (?, ?, ?, ?)
 ON CONFLICT DO UPDATE SET until_at = excluded.until_at;
 
+-- ended_ahead: runs of some jobs for times to come that have ended already, cancelled as a rule
+SELECT job_id, scheduled_at, state, trigger FROM history
+WHERE job_id IN (SELECT value FROM json_each(?)) AND scheduled_at > ? AND state IN (3, 4, 5, 6) LIMIT 10000;
+
 -- end_edges: a job follows others no longer, but for times up to an instant
 UPDATE edges SET until_at = max(since_at, :until)
 WHERE child_id = :child_id AND parent_id IN (SELECT value FROM json_each(:parent_ids))
@@ -121,3 +125,9 @@ RETURNING job_id, scheduled_at, made_at, deadline_at, look_at, fence, trigger, p
 
 -- drop_signals_of: what a job's runs had heard
 DELETE FROM signals WHERE job_id = ?;
+
+-- drop_waiting_after: a job's runs after an instant that wait for their parents
+DELETE FROM waiting WHERE job_id = ? AND scheduled_at > ?;
+
+-- drop_signals_after: what a job's runs after an instant had heard
+DELETE FROM signals WHERE job_id = ? AND scheduled_at > ?;
