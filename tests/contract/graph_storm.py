@@ -68,9 +68,9 @@ class GraphStorm:
             self.rewire: 3,
             self.pause_or_resume: 2,
             self.delete: 1,
-            self.pass_time: 8,
-            self.claim: 10,
-            self.finish: 12,
+            self.pass_time: 5,
+            self.claim: 16,
+            self.finish: 24,
             self.descend: 10,
             self.judge: 3,
             self.send_down: 2,
@@ -130,7 +130,7 @@ class GraphStorm:
         self.counts["deleted"] += 1
 
     async def pass_time(self) -> None:
-        self.scene.pass_time(self.random.choice([1, 5, 20, 60, 60, 90]))
+        self.scene.pass_time(self.random.choice([1, 5, 20, 60]))
         await self.scene.plan()
 
     async def claim(self) -> None:
