@@ -1,7 +1,7 @@
 """HTTP in as few instructions as possible, so that what is measured is the other side.
 
 A client that keeps connections and sends the next request as soon as the last is answered, and a server
-(`python -m benchmarks._http`) that answers 200 to everything and says at `/count` how often it did.
+(`python -m benchmarks._http`) that answers 200 to everything, 202 at `/accept`, and says at `/count` how often it did.
 """
 
 import asyncio
@@ -16,6 +16,7 @@ import uvloop
 
 _LENGTH = re.compile(rb"\r\ncontent-length: *(\d+)", re.IGNORECASE)
 _OK = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 2\r\n\r\nok"
+_ACCEPTED = b"HTTP/1.1 202 Accepted\r\nContent-Length: 0\r\n\r\n"
 _PATIENCE_S = 600.0
 
 
@@ -117,17 +118,17 @@ class _Answering(asyncio.Protocol):
             end = head_end + (int(length[1]) if length else 0)
             if len(self._request) < end:
                 return
-            self._answer(self._request.startswith(b"GET /count "))
+            self._answer(self._request.startswith(b"GET /count "), b" /accept " in self._request[:20])
             self._request = self._request[end:]
 
-    def _answer(self, asks_count: bool) -> None:
+    def _answer(self, asks_count: bool, accepts: bool) -> None:
         assert self._transport is not None
         if asks_count:
             text = str(_Answering.count).encode()
             self._transport.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(text), text))
             return
         _Answering.count += 1
-        self._transport.write(_OK)
+        self._transport.write(_ACCEPTED if accepts else _OK)
 
 
 async def _serve() -> None:

@@ -93,7 +93,7 @@ def free_port() -> int:
 def _environment() -> dict[str, str]:
     """Ours without settings: what is measured has its defaults, whatever the shell exports."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("HOURHAND_")}
-    return {**kept, "PYTHONPATH": str(ROOT)}
+    return {**kept, "PYTHONPATH": os.pathsep.join((str(ROOT / "src"), str(ROOT)))}
 
 
 def _wait_until_ready(process: "subprocess.Popen[bytes]", port: int, log: Path) -> None:

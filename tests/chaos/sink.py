@@ -1,7 +1,7 @@
 """A target in a process of its own: records every call durably, and applies its effect once per key.
 
 Started as a script, so that it shares nothing with what it judges. What a caller gets is told by the
-path: `/ok`, `/slow/300` (ms), `/fail`, `/hang`, `/drop`, `/garbage`, `/endless`, `/trickle`, `/silent`;
+path: `/ok`, `/accept` (202), `/slow/300` (ms), `/fail`, `/hang`, `/drop`, `/garbage`, `/endless`, `/trickle`, `/silent`;
 `/once/fail` (or hang, drop …) behaves so for the first call of each key and answers well afterwards.
 A call is on the disk before anything is answered. `process` starts it, `calls` reads its log.
 """
@@ -40,6 +40,7 @@ class Sink:
             "at": at,
             "applied": first,
             "path": path,
+            "report": [headers.get(f"hourhand-report-{name}", "") for name in ("url", "token")],
         }
         self._log.write(json.dumps(row).encode() + b"\n")
         self._applied.add(key)
@@ -91,6 +92,8 @@ async def _behave(behaviour: str, argument: str, writer: asyncio.StreamWriter) -
     match behaviour:
         case "ok":
             return await _send(writer, _answer(200, b"done"))
+        case "accept":
+            return await _send(writer, _answer(202, b"later"))
         case "slow":
             await asyncio.sleep(int(argument) / 1000)
             return await _send(writer, _answer(200, b"done, slowly"))

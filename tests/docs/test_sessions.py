@@ -19,6 +19,7 @@ from tools.docs import ROOT
 
 GUIDES: dict[str, tuple[str, ...]] = {
     "files": (),
+    "long-runs": (),
     "shell": ("--allow-shell",),
 }  # and how their server is started
 DEADLINE_S = 60
@@ -35,7 +36,7 @@ def server(tmp_path: Path, guide: str) -> Iterator[str]:
     with subprocess.Popen(
         command,
         cwd=tmp_path / "server",
-        env=environment | {"HOURHAND_WORKER_DRAIN": "0s"},
+        env=environment | {"HOURHAND_WORKER_DRAIN": "0s", "HOURHAND_TARGETS_ALLOW_HOSTS": "127.0.0.1"},
         stdout=subprocess.PIPE,
     ) as process:
         assert process.stdout is not None
