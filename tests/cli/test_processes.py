@@ -49,12 +49,13 @@ def test_each_part_is_started_with_the_settings_and_ends_with_its_code(
 def test_flags_of_a_worker_become_settings(hourhand) -> None:
     seen: list[Settings] = []
     arguments = ["--import", "a.b", "--import", "c", "--pool", "gpu", "--pool", "slow"]
-    arguments += ["--concurrency", "7", "--processes", "3", "--drain", "1m30s"]
+    arguments += ["--concurrency", "7", "--processes", "3", "--drain", "1m30s", "--allow-shell"]
     done = hourhand("worker", *arguments, worker=lambda settings: seen.append(settings) or 0)
     assert done.code == 0
     worker = seen[0].worker
     assert (worker.import_modules, worker.pools) == (("a.b", "c"), ("gpu", "slow"))
     assert (worker.concurrency, worker.processes, worker.drain_us) == (7, 3, 90_000_000)
+    assert worker.shell
 
 
 def test_flags_of_an_api_become_settings(hourhand) -> None:

@@ -40,8 +40,9 @@ def test_up_takes_its_defaults(started) -> None:
 def test_flags_become_settings(started) -> None:
     settings, options = started(
         *("--port", "9", "--data", "x/y.db", "--import", "a.b", "--import", "c", "--concurrency", "7"),
-        "--no-demo",
+        *("--no-demo", "--allow-shell"),
     )
+    assert settings.worker.shell
     assert settings.server.listen == "127.0.0.1:9"
     assert settings.store.url == "sqlite:///x/y.db"
     assert settings.worker.import_modules == ("a.b", "c")

@@ -11,8 +11,10 @@ import msgspec
 import pytest
 
 from hourhand import GiveUp, Hourhand, RetryLater, Run, Skip
+from hourhand.core.log import Stream
 from hourhand.core.model import Delivery, PythonTarget
 from hourhand.core.retry import Failure, Outcome
+from hourhand.core.run import ClaimedRun
 from hourhand.functions import Registry
 from hourhand.ports.target import OK, Result
 from hourhand.targets.python import PythonExecutor
@@ -379,4 +381,60 @@ async def test_progress_is_told_from_the_loop_and_from_threads(hh: Hourhand) -> 
         assert await execute(executor, function) is OK
     run_id = python_run(on_the_loop).run_id
     assert told == [(run_id, 0.4, "loading"), (run_id, 1.0, "")]
+    await executor.close()
+
+
+class Kept:
+    """What a function said with ctx.log, and how often that was closed."""
+
+    is_full = False
+
+    def __init__(self) -> None:
+        self.text = ""
+        self.opened = self.closed = 0
+
+    def open(self, run: ClaimedRun) -> "Kept":
+        self.opened += 1
+        return self
+
+    def write(self, stream: Stream, text: str) -> None:
+        assert stream is Stream.LOG
+        self.text += text
+
+    async def close(self, patience_s: float) -> None:
+        self.closed += 1
+
+
+async def test_what_is_logged_is_kept_before_the_outcome_is_told(hh: Hourhand) -> None:
+    kept = Kept()
+    executor = PythonExecutor(hh.registry, threads=1, log=kept)
+
+    @hh.function
+    async def on_the_loop(ctx: Run) -> None:
+        ctx.log.info("one", rows=3)
+        ctx.log.warning("two")
+
+    @hh.function
+    def on_a_thread(ctx: Run) -> None:
+        ctx.log.error("three")
+        raise ValueError("broken")
+
+    assert (await execute(executor, on_the_loop)).outcome is Outcome.SUCCEEDED
+    assert (kept.text, kept.opened, kept.closed) == ("INFO one rows=3\nWARNING two\n", 1, 1)
+    assert (await execute(executor, on_a_thread)).outcome is Outcome.FAILED
+    assert kept.text.endswith("ERROR three\n")
+    assert (kept.opened, kept.closed) == (2, 2)
+    await executor.close()
+
+
+async def test_who_logs_nothing_has_no_log(hh: Hourhand) -> None:
+    kept = Kept()
+    executor = PythonExecutor(hh.registry, threads=1, log=kept)
+
+    @hh.function
+    async def silent(ctx: Run) -> None:
+        ctx.progress(0.5)  # told elsewhere
+
+    assert await execute(executor, silent) is OK
+    assert (kept.opened, kept.closed) == (0, 0)
     await executor.close()

@@ -118,7 +118,7 @@ class Run:
         self._progress = (min(max(float(fraction), 0.0), 1.0), str(text))
         if self._tell is not None:
             self._tell(self._run, *self._progress)
-        self.log.debug("progress", fraction=self._progress[0], text=text)
+        self.log.unkept.debug("progress", fraction=self._progress[0], text=text)
 
     @property
     def last_progress(self) -> tuple[float, str] | None:

@@ -19,6 +19,11 @@ class RunLogger:
         self._keep = keep
         self._bound = bound or {}
 
+    @property
+    def unkept(self) -> Any:
+        """The worker's own log alone, for what is told elsewhere."""
+        return self._inner
+
     def bind(self, **values: Any) -> "RunLogger":
         """The same with more values on every line."""
         return RunLogger(self._inner.bind(**values), self._keep, {**self._bound, **values})
