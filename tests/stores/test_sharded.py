@@ -13,6 +13,7 @@ from hourhand.core.buckets import even_map, key_part
 from hourhand.core.identity import RunKey, compose_job_id, shard_of
 from hourhand.core.instant import SECOND_US
 from hourhand.core.lifecycle import State
+from hourhand.core.log import LogChunk, LogPlace, Stream
 from hourhand.core.model import DEFAULT_TENANT as TENANT
 from hourhand.core.model import Job, JobState
 from hourhand.core.run import RunView
@@ -138,6 +139,7 @@ async def test_a_job_of_no_shard_is_not_found(cluster: Cluster) -> None:
     assert await store.get_run(TENANT, key) is None
     assert await store.versions(TENANT, nowhere) == []
     assert await store.missed(TENANT, nowhere) == []
+    assert await store.read_log(key, LogPlace(), None, 10) == []
     assert await store.job_runs(TENANT, nowhere, [], None, 5) == []
     assert await store.requeue(TENANT, [key]) == []
     assert (await store.list_runs(TENANT, RunQuery(from_at=0, to_at=9, job_id=nowhere))).runs == ()
@@ -389,6 +391,11 @@ async def test_verbs_about_one_job_go_to_its_shard(cluster: Cluster) -> None:
         assert (await cluster.runs.get(TENANT, key)).state is State.PENDING
         assert (await cluster.runs.cancel(TENANT, key)).state is State.CANCELLED
         assert await cluster.store.missed(TENANT, job.id) == []
+        said = LogChunk(
+            job_id=job.id, scheduled_at=key.scheduled_at, attempt=1, seq=1, at=1, stream=Stream.LOG, text="hi"
+        )
+        await cluster.shards[shard].append_log([said])
+        assert await cluster.store.read_log(key, LogPlace(), None, 10) == [said]
         await cluster.jobs.delete(TENANT, job.id)
         with pytest.raises(NotFound):
             await cluster.jobs.get(TENANT, job.id)
@@ -563,6 +570,7 @@ def test_every_verb_of_the_port_is_there() -> None:
         ("judge_late", ({}, 1)),
         ("hand_on_slots", (1,)),
         ("purge", (0, 0, 1)),
+        ("append_log", ([],)),
         ("renew_node", (1, "k", "n", 1)),
         ("end_node", (1,)),
         ("hold_segments", (1, "k", "n", 1)),
