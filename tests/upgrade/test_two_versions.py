@@ -89,8 +89,9 @@ async def test_they_work_side_by_side_through_the_steps(postgres_url: str, sourc
         await old.rounds(3)
         new = await Process.start(stack, ROOT / "src", postgres_url, 2)
         await new.rounds(3)
-        await asyncio.gather(old.rounds(3), new.rounds(3))
-        answers = [await one.stop() for one in (old, new)]
+        late = await Process.start(stack, source_before, postgres_url, 3)
+        await asyncio.gather(late.rounds(3), old.rounds(3), new.rounds(3))
+        answers = [await one.stop() for one in (old, late, new)]
     made = sorted(job_id for answer in answers for job_id in answer["made"])
     assert sorted(job_id for answer in answers for job_id in answer["done"]) == made, "lost or doubled"
     connection = await asyncpg.connect(postgres_url)
