@@ -65,6 +65,8 @@ LIMITS = (
     Limit("body of a bulk import as lines", "web.guards", "BULK_BYTES", "B"),
     Limit("documents of a bulk import as a list, and per commit", "services.jobs", "MAX_BULK"),
     Limit("lines of a bulk import", "web.routes.bulk", "MAX_LINES"),
+    Limit("jobs that one `hourhand apply` takes", "cli.files.documents", "MAX_JOBS"),
+    Limit("a file of jobs", "cli.files.sources", "MAX_FILE_BYTES", "B"),
     Limit("dead letters that one request changes", "services.runs", "MAX_AT_ONCE"),
     Limit("rows that one page of a list looks at", "stores.relational.reading", "_SCAN"),
     Limit("rows counted for a size in `/metrics`", "stores.relational.reading", "_COUNT_BOUND"),

@@ -152,6 +152,24 @@ def test_another_sets_job_is_not_taken_by_mistake(hourhand: Any, file: Path, nam
     assert hourhand("jobs", "list", "--set", f"{name}-new", "-q").out != ""
 
 
+def test_what_went_to_another_set_meanwhile_is_not_pruned(file: Path, name: str, client: Client) -> None:
+    document = {"key": f"{name}/a", "cron": "0 9 * * *", "target": "https://example.com"}
+    client.jobs.apply([{**document, "set": name}])
+    file.write_text(f"set: {name}\njobs: []\n")
+    plan = make_plan(client, read_sources(files([str(file)])), prune=True, take_over=False)
+    assert [job["key"] for job in plan.surplus] == [f"{name}/a"]
+    client.jobs.apply([{**document, "set": f"{name}-new"}], take_over=True)
+    assert carry_out(client, plan, take_over=False) == []
+    assert client.jobs.resolve(f"{name}/a")["set"] == f"{name}-new"
+
+
+def test_a_one_time_job_is_not_made_after_its_time(hourhand: Any, file: Path, name: str) -> None:
+    file.write_text(f"- {{key: {name}/once, at: 2020-01-01T00:00:00Z, target: https://example.com}}\n")
+    done = hourhand("apply", str(file), "--exit-code")
+    assert (done.code, done.out) == (0, "created 0, changed 0, unchanged 1, pruned 0\n")
+    assert done.err == "1 one-time job not created: the time is over\n"
+
+
 # --- people and interruptions
 
 

@@ -53,7 +53,9 @@ async def test_a_dry_run_says_the_same_and_does_nothing(client: httpx2.AsyncClie
 
 
 async def test_each_stands_for_itself_and_has_its_problem(client: httpx2.AsyncClient) -> None:
-    answer = await apply(client, DOCUMENT, DAILY, {**DOCUMENT, "key": 5}, {**DOCUMENT, "crn": "x"}, [])
+    answer = await apply(
+        client, DOCUMENT, DAILY, {**DOCUMENT, "key": 5}, {**DAILY, "key": "b", "crn": "x"}, []
+    )
     assert [(one.action, one.status) for one in answer.results] == [("created", 201)] + [("failed", 422)] * 4
     assert (answer.created, answer.failed) == (1, 4)
     pointers = [one.error.errors[0].pointer for one in answer.results[1:] if one.error and one.error.errors]
@@ -111,3 +113,17 @@ async def test_many_at_once(client: httpx2.AsyncClient) -> None:
     assert (await apply(client, *documents)).unchanged == 1_000
     answer = await client.post("/v1/jobs/apply", json=[*documents, DOCUMENT])
     assert answer.status_code == 422
+
+
+async def test_a_one_time_job_whose_time_has_passed_is_not_made_again(client: httpx2.AsyncClient) -> None:
+    at = {"key": "once", "at": "2027-01-15T07:00:00Z", "target": "https://example.com"}
+    answer = await apply(client, at)
+    assert (answer.passed, answer.results[0].action, await total(client)) == (1, "passed", 0)
+    created = await client.post("/v1/jobs", json=at)  # whoever means it says so
+    assert created.status_code == 201
+    assert (await apply(client, at)).unchanged == 1
+
+
+async def test_a_key_comes_once(client: httpx2.AsyncClient) -> None:
+    answer = await apply(client, DOCUMENT, {**DOCUMENT, "timeout": "1m"})
+    assert [one.action for one in answer.results] == ["created", "failed"]

@@ -10,7 +10,7 @@ from enum import StrEnum
 
 import msgspec
 
-from hourhand.core.model import Job
+from hourhand.core.model import Job, OnceTiming
 from hourhand.errors import Conflict, HourhandError
 from hourhand.services.jobs import Jobs, NewJob
 
@@ -23,6 +23,7 @@ class Action(StrEnum):
     CREATED = "created"
     CHANGED = "changed"
     UNCHANGED = "unchanged"
+    PASSED = "passed"  # a one-time job that is not there, and whose time is over: it may well have run
 
 
 class Wanted(msgspec.Struct, frozen=True, kw_only=True):
@@ -36,14 +37,18 @@ class Applied(msgspec.Struct, frozen=True, kw_only=True):
     """A job before and after."""
 
     action: Action
-    before: Job | None
-    after: Job
+    before: Job | None = None
+    after: Job | None = None  # None where it passed
+
+
+class _Passed(HourhandError):
+    """A one-time job would be created after its time: finished ones are forgotten some day, and must not run again."""
 
 
 async def apply(
     jobs: Jobs, tenant: str, wanted: Sequence[Wanted], *, dry_run: bool = False, take_over: bool = False
 ) -> list[Applied | HourhandError]:
-    """What became of each, in order; the same key twice is the second one's fault to race."""
+    """What became of each, in order. Keys must differ."""
     answers: list[Applied | HourhandError] = []
     for start in range(0, len(wanted), _TOGETHER):
         part = wanted[start : start + _TOGETHER]
@@ -60,15 +65,19 @@ async def _apply(
         nonlocal before
         before = job
         new = wanted.change(job, now_at)
+        if job is None and isinstance(new.spec.timing, OnceTiming) and new.spec.timing.at <= now_at:
+            raise _Passed("its one time is over")
         _check_set(job, new, take_over)
         return new
 
     try:
         changed, created = await jobs.upsert(tenant, wanted.key, change, dry_run=dry_run)
+    except _Passed:
+        return Applied(action=Action.PASSED)
     except HourhandError as error:
         return error
     if created:
-        return Applied(action=Action.CREATED, before=None, after=changed.job)
+        return Applied(action=Action.CREATED, after=changed.job)
     same = before is not None and before.version == changed.job.version
     return Applied(action=Action.UNCHANGED if same else Action.CHANGED, before=before, after=changed.job)
 

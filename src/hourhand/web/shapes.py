@@ -349,7 +349,7 @@ class ApplyResult(BaseModel):
 
     index: int = _is("Its place in the request, from 0.", 0)
     key: str | None = _is("Its key.", "billing/daily")
-    action: Literal["created", "changed", "unchanged", "failed"] = _is("What was done.", "changed")
+    action: Literal["created", "changed", "unchanged", "passed", "failed"] = _is("What was done.", "changed")
     status: int = _is("What a single request would have got.", 200)
     job_id: str | None = _may_be("The job; null where it would be created.", _JOB)
     version: int | None = _may_be("Its version.", 2)
@@ -370,6 +370,7 @@ class ApplyAnswer(BaseModel):
     created: int = _is("How many jobs were created.", 1)
     changed: int = _is("How many were changed.", 0)
     unchanged: int = _is("How many were as their document says.", 96)
+    passed: int = _is("How many one-time jobs were not created, since their time is over.", 0)
     failed: int = _is("How many documents were refused.", 0)
     results: list[ApplyResult] = _is("Each, in order.", [])
     dry_run: bool | None = _may_be("True where nothing was written.", True)

@@ -17,7 +17,7 @@ from hourhand.cli.files.listing import all_jobs
 from hourhand.cli.files.newcomers import awaits_new, with_parents, without_parents
 from hourhand.cli.files.order import children_first, levels
 from hourhand.cli.progress import Progress
-from hourhand.errors import Conflict, NotFound
+from hourhand.errors import Conflict, NotFound, Unavailable
 
 if TYPE_CHECKING:
     from hourhand.client import Client
@@ -44,7 +44,7 @@ class Plan:
     @property
     def changes(self) -> bool:
         """Whether there is anything to do."""
-        return bool(self.surplus) or any(one["action"] != "unchanged" for one in self.results.values())
+        return bool(self.surplus) or any(differs(one) for one in self.results.values())
 
 
 def make_plan(client: "Client", wanted: Wanted, *, prune: bool, take_over: bool, told: bool = True) -> Plan:
@@ -66,7 +66,7 @@ def make_plan(client: "Client", wanted: Wanted, *, prune: bool, take_over: bool,
 
 def carry_out(client: "Client", plan: Plan, *, take_over: bool, told: bool = True) -> list[FileFault]:
     """Store what differs, then delete what is surplus; faults are what the server refused after all."""
-    todo = [[job for job in level if _differs(plan.results[job.key])] for level in plan.levels]
+    todo = [[job for job in level if differs(plan.results[job.key])] for level in plan.levels]
     faults: list[FileFault] = []
     with Progress("applied", sum(map(len, todo)), wanted=told) as progress:
         for level in todo:
@@ -79,7 +79,8 @@ def carry_out(client: "Client", plan: Plan, *, take_over: bool, told: bool = Tru
         for job in plan.surplus:
             with suppress(NotFound):  # somebody else was faster
                 try:
-                    client.jobs.delete(job)
+                    if client.jobs.get(str(job["job_id"]))["set"] == job["set"]:  # still
+                        client.jobs.delete(job)
                 except Conflict as error:  # such as one that others still follow
                     faults.append(
                         FileFault(file="prune", line=None, field=str(job["key"]), words=error.message)
@@ -88,8 +89,9 @@ def carry_out(client: "Client", plan: Plan, *, take_over: bool, told: bool = Tru
     return faults
 
 
-def _differs(result: Result) -> bool:
-    return bool(result["action"] != "unchanged")
+def differs(result: Result) -> bool:
+    """Whether there is something to do about it."""
+    return result["action"] not in ("unchanged", "passed")
 
 
 def _send(
@@ -102,6 +104,8 @@ def _send(
     for job, result in zip(part, answer["results"], strict=True):
         result["key"] = job.key
         results[job.key] = with_parents(job.document, result) if job.key in orphans else result
+        if result["status"] == Unavailable.status:
+            raise Unavailable(f"{result['error'].get('detail')}; apply it again: what was done stays")
         if result["action"] == "failed":
             faults += [job.fault(pointer, words) for pointer, words in words_of(result["error"])]
     return faults

@@ -6,11 +6,11 @@ from typing import Any
 
 import msgspec
 
-from hourhand.cli.files.changing import Plan
+from hourhand.cli.files.changing import Plan, differs
 from hourhand.cli.files.documents import FileJob
 from hourhand.cli.options import Call
 from hourhand.cli.output import wants_colour
-from hourhand.cli.text import clean, shortened
+from hourhand.cli.text import clean, plural, shortened
 from hourhand.cli.times import in_zone
 
 MOST_SHOWN = 200  # jobs of one kind
@@ -35,13 +35,15 @@ def show_plan(call: Call, plan: Plan) -> None:
             call.out.note(
                 f"{clean(job.key)} stays paused; a person resumes it: hourhand jobs resume {job.key}"
             )
+    if plan.count("passed"):
+        call.out.note(f"{plural(plan.count('passed'), 'one-time job')} not created: the time is over")
 
 
 def summary(plan: Plan, *, dry_run: bool) -> str:
     """One line for all of it."""
     counts = (
         f"created {plan.count('created'):,}, changed {plan.count('changed'):,}, "
-        f"unchanged {plan.count('unchanged'):,}, pruned {len(plan.surplus):,}"
+        f"unchanged {plan.count('unchanged') + plan.count('passed'):,}, pruned {len(plan.surplus):,}"
     )
     if not dry_run:
         return counts
@@ -51,7 +53,7 @@ def summary(plan: Plan, *, dry_run: bool) -> str:
 def plan_document(plan: Plan, *, dry_run: bool) -> dict[str, Any]:
     """All of it as JSON; what is unchanged is only counted."""
     document: dict[str, Any] = {
-        action: plan.count(action) for action in ("created", "changed", "unchanged", "failed")
+        action: plan.count(action) for action in ("created", "changed", "unchanged", "passed", "failed")
     }
     document["pruned"] = len(plan.surplus)
     document["jobs"] = [
@@ -63,7 +65,7 @@ def plan_document(plan: Plan, *, dry_run: bool) -> dict[str, Any]:
         }
         for level in plan.levels
         for job in level
-        if (result := plan.results[job.key])["action"] != "unchanged"
+        if differs(result := plan.results[job.key])
     ]
     document["jobs"] += [
         {"key": job["key"], "action": "pruned", "job_id": job["job_id"]} for job in plan.surplus

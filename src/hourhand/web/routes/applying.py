@@ -50,22 +50,28 @@ async def apply_jobs(
 ) -> Response:
     """A JSON list of up to 1,000 documents, each with a key. What is as its document says is left alone.
 
-    Answers 200 with the fate of each and, where it was changed, the difference. Never un-pauses.
+    Answers 200 with the fate of each and, where it was changed, the difference. Never un-pauses. A one-time job
+    that is not there and whose time has passed is not created: it may have run and been forgotten.
     """
     web, tenant = caller_of(request)
     documents = await listed_documents(request, MAX_BULK)
     results: list[dict[str, Any]] = [{"index": index, "key": None} for index in range(len(documents))]
     wanted: list[Wanted] = []
     places: list[int] = []
+    keys: set[str] = set()
     for index, text in enumerate(documents):
         if index % _BREATH == _BREATH - 1:
             await asyncio.sleep(0)
         try:
-            wanted.append(_wanted(web, text))
+            one = _wanted(web, text)
+            if one.key in keys:
+                raise refusal([Fault(pointer="/key", expected="each key once", got=shown(one.key))])
         except HourhandError as error:
             results[index] |= _failure(error, request)
         else:
-            results[index]["key"] = wanted[-1].key
+            keys.add(one.key)
+            wanted.append(one)
+            results[index]["key"] = one.key
             places.append(index)
     answers = await apply(web.jobs, tenant, wanted, dry_run=dry_run, take_over=take_over)
     for index, answer in zip(places, answers, strict=True):
@@ -93,6 +99,8 @@ def _wanted(web: WebContext, text: bytes) -> Wanted:
 
 def _success(web: WebContext, applied: Applied) -> dict[str, Any]:
     job, before = applied.after, applied.before
+    if job is None:
+        return {"action": applied.action, "status": 200, "job_id": None}
     timing = job.spec.timing
     answer: dict[str, Any] = {
         "action": applied.action,
