@@ -32,9 +32,8 @@ def show_plan(call: Call, plan: Plan) -> None:
     _more(call, "-", len(plan.surplus))
     for job in jobs:
         if plan.results[job.key].get("paused") and job.document.get("paused") is False:
-            call.out.note(
-                f"{clean(job.key)} stays paused; a person resumes it: hourhand jobs resume {job.key}"
-            )
+            key = clean(job.key)
+            call.out.note(f"{key} stays paused; a person resumes it: hourhand jobs resume {key}")
     if plan.count("passed"):
         call.out.note(f"{plural(plan.count('passed'), 'one-time job')} not created: the time is over")
 
