@@ -1,4 +1,4 @@
-"""Everybody at once: planners, workers, sweepers and people on one store, from one seed.
+"""Everybody at once: planners, workers, targets, sweepers and people on one store, from one seed.
 
 Each actor does what a service would do, badly at times: workers die with runs in hand, report twice and
 report late, planners plan what others have planned. What they see is checked on the way; the tables are
@@ -27,11 +27,13 @@ from hourhand.core.model import (
     Timing,
 )
 from hourhand.core.plan import plan_clock
+from hourhand.core.report import Report, ReportOutcome, report_token
 from hourhand.core.retry import Outcome, decide
 from hourhand.core.run import ClaimedRun, Settlement
 from hourhand.core.schedule import parse_key
 from hourhand.errors import Conflict, Overloaded
 from hourhand.ports.store import ClaimRequest, Cursor, DeadQuery, JobEdit, LeaseLost, RunQuery, Store
+from hourhand.services.reports import Receipt, Reports
 from tests.contract.builders import draft, every, once, outcome, outcome_of_stray, spec
 from tests.contract.checker import assert_covered, assert_sound
 from tests.contract.harness import LEAD_US, Harness
@@ -53,6 +55,7 @@ class Storm:
         self._node = 0
         self._jobs: dict[int, Job] = {}  # as created
         self._fences: dict[RunKey, int] = {}
+        self._accepted: list[ClaimedRun] = []  # by a target that will report
         self._raging = False
 
     @property
@@ -64,6 +67,7 @@ class Storm:
         people = [self._person(steps) for _ in range(3)]
         workers = [self._worker(steps) for _ in range(4)]
         others = [self._planner(steps), self._planner(steps), self._sweeper(steps), self._sweeper(steps)]
+        others += [self._target(steps), self._target(steps)]
         self._raging = True
         await asyncio.gather(*people, *workers, *others, self._reader(steps))
         self._raging = False
@@ -72,6 +76,9 @@ class Storm:
         """Everything is healthy again: what is due runs, what was lost is found, nothing waits."""
         leases = [node.lease_until for node in await self._store.nodes()]
         self._harness.set_now(max([self._now, *leases]) + 30 * SECOND_US)
+        for run in self._accepted:
+            with suppress(Conflict):
+                await self._report(run, ReportOutcome.SUCCEEDED)
         for _ in range(40):
             node = await self._new_node()
             await self._plan()
@@ -133,7 +140,18 @@ class Storm:
             await self._breathe()
             try:
                 match self._random.choice(
-                    ["claim", "claim", "settle", "settle", "settle", "renew", "die", "twice", "held"]
+                    [
+                        "claim",
+                        "claim",
+                        "settle",
+                        "settle",
+                        "settle",
+                        "renew",
+                        "die",
+                        "twice",
+                        "held",
+                        "accept",
+                    ]
                 ):
                     case "claim":
                         runs, cursors = await self._claim(self._random.choice([1, 3, 20]), cursors, node)
@@ -143,6 +161,10 @@ class Storm:
                         count = self._random.randint(1, len(hand))
                         batch, hand = hand[:count], hand[count:]
                         await self._settle([self._ending(run) for run in batch])
+                    case "accept" if hand:
+                        run = hand.pop()
+                        self._accepted.append(run)  # its report may be faster than this
+                        await self._settle([outcome(run, Event.REPORT_LATER, now_at=self._now)])
                     case "twice" if hand:
                         run = hand.pop()
                         first = await self._settle([self._ending(run)])
@@ -165,6 +187,30 @@ class Storm:
                 late, hand = hand, []
                 node = await self._new_node()
                 await self._settle([self._ending(run) for run in late])  # perhaps refused, never doubled
+
+    async def _target(self, steps: int) -> None:
+        """Reports on what it accepted, at times twice, late, or on what was cancelled."""
+        for _ in range(steps):
+            await self._breathe()
+            if not self._accepted:
+                continue
+            run = self._random.choice(self._accepted)
+            what = self._random.choice(list(ReportOutcome))
+            try:
+                first = await self._report(run, what)
+            except Conflict:
+                continue
+            if what is not ReportOutcome.PROGRESS:
+                again = await self._report(run, what)
+                assert (again.state, again.repeated) == (first.state, True), f"{run}: {first} {again}"
+
+    async def _report(self, run: ClaimedRun, what: ReportOutcome) -> Receipt:
+        key = await self._store.report_key(run.job_id)
+        assert key is not None
+        extend_us = self._random.choice([None, SECOND_US]) if what is ReportOutcome.PROGRESS else None
+        report = Report(attempt=run.fence, outcome=what, extend_us=extend_us)
+        token = report_token(key, run.run_id, run.fence)
+        return await Reports(store=self._store).take(run.key, token, report)
 
     async def _sweeper(self, steps: int) -> None:
         cursors: dict[int, Cursor] = {}
