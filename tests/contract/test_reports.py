@@ -362,6 +362,7 @@ async def test_progress_of_an_attempt_is_not_that_of_the_next(scene: Scene) -> N
     await report(scene, run, FAR, fraction=0.9)
     await report(scene, run, BAD)
     assert (await seen(scene, job, run)).progress is None
+    assert await scene.store.note_progress([note(run)]) == [note(run)], "between two attempts"
     scene.pass_time(1)
     [again] = await scene.take(await scene.worker())
     assert (await seen(scene, job, run)).progress is None

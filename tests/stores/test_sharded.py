@@ -12,16 +12,18 @@ from hourhand.clock import ManualClock
 from hourhand.core.buckets import even_map, key_part
 from hourhand.core.identity import RunKey, compose_job_id, shard_of
 from hourhand.core.instant import SECOND_US
-from hourhand.core.lifecycle import State
+from hourhand.core.lifecycle import Event, State
 from hourhand.core.log import LogChunk, LogPlace, Stream
 from hourhand.core.model import DEFAULT_TENANT as TENANT
 from hourhand.core.model import Job, JobState
-from hourhand.core.run import RunView
+from hourhand.core.report import Report, ReportOutcome, report_token
+from hourhand.core.run import ProgressNote, RunView
 from hourhand.core.specification import SpecLimits
-from hourhand.errors import Ambiguous, CannotStart, Conflict, Invalid, NotFound, Unavailable
+from hourhand.errors import Ambiguous, CannotStart, Conflict, Invalid, NotFound, Unavailable, WrongToken
 from hourhand.ids import IdSource
 from hourhand.ports.store import DeadQuery, JobDraft, JobEdit, JobQuery, Refusal, RunQuery, Store
 from hourhand.services.jobs import Jobs, NewJob
+from hourhand.services.reports import Reports
 from hourhand.services.runs import Runs
 from hourhand.stores.sharded import PerShardVerb, ShardedStore
 from hourhand.stores.sqlite import SqliteStore
@@ -554,6 +556,39 @@ def test_every_verb_of_the_port_is_there() -> None:
     verbs = [name for name in vars(Store) if not name.startswith("_")]
     assert len(verbs) > 30
     assert [verb for verb in verbs if not callable(getattr(ShardedStore, verb, None))] == []
+
+
+async def test_a_report_goes_to_its_runs_shard(cluster: Cluster) -> None:
+    for shard in range(SHARDS):
+        job = await cluster.create(shard, timing=once(cluster.clock.now()))
+        [run] = await worker.take(cluster.shards[shard])
+        await worker.end(cluster.shards[shard], cluster.clock, run, Event.REPORT_LATER, {})
+        key = await cluster.store.report_key(job.id)
+        assert key == await cluster.shards[shard].report_key(job.id)
+        assert key is not None
+        reports, token = Reports(store=cluster.store), report_token(key, run.run_id, 1)
+        progress = Report(attempt=1, outcome=ReportOutcome.PROGRESS, fraction=0.5)
+        await reports.take(run.key, token, progress)
+        view = await cluster.runs.get(TENANT, run.key)
+        assert view.progress is not None
+        assert view.progress.fraction == 0.5
+        done = Report(attempt=1, outcome=ReportOutcome.SUCCEEDED)
+        assert (await reports.take(run.key, token, done)).state is State.SUCCEEDED
+        assert (await reports.take(run.key, token, done)).repeated
+    keys = {await shard.report_key(0) for shard in cluster.shards}
+    assert len(keys) == SHARDS, "each has its own"
+
+
+async def test_a_report_on_a_shard_that_does_not_exist_is_refused_like_any(cluster: Cluster) -> None:
+    nowhere = RunKey(compose_job_id(1, SHARDS + 1, 1, 1), 5)
+    assert await cluster.store.report_key(nowhere.job_id) is None
+    with pytest.raises(WrongToken):
+        await Reports(store=cluster.store).take(
+            nowhere, "x", Report(attempt=1, outcome=ReportOutcome.SUCCEEDED)
+        )
+    note = ProgressNote(job_id=nowhere.job_id, scheduled_at=5, slot=0, fence=1)
+    assert await cluster.store.note_progress([note]) == [note]
+    assert (await cluster.store.find_attempt(nowhere, 1)).open is None
 
 
 @pytest.mark.parametrize(
