@@ -8,10 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hourhand.cli.failures import Usage
-from hourhand.cli.files import documents, sources
+from hourhand.cli.files import changing, documents, sources
+from hourhand.cli.files.changing import parts
 from hourhand.cli.files.documents import FileJob, Wanted, read_sources, with_defaults
 from hourhand.cli.files.faults import FileFaults
-from hourhand.cli.files.order import children_first, levels
+from hourhand.cli.files.order import children_first, groups, levels
 from hourhand.cli.files.sources import Source, files, split
 
 
@@ -169,6 +170,23 @@ def test_parents_come_first() -> None:
     found, wrong = levels(graph({"d": ["b", "c"], "b": ["a"], "c": ["a", "J-elsewhere"], "a": [], "x": []}))
     assert [[job.key for job in level] for level in found] == [["a", "x"], ["b", "c"], ["d"]]
     assert wrong == []
+
+
+def test_what_hangs_together_stays_together_parents_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    edges = {"x": [], "d": ["b", "c"], "b": ["a"], "y": [], "c": ["a"], "a": [], "q": ["p"], "p": []}
+    found, wrong = groups(graph(edges))
+    assert [[job.key for job in group] for group in found] == [["x"], ["a", "b", "c", "d"], ["y"], ["p", "q"]]
+    assert wrong == []
+    for most, sizes in (
+        (3, ["xab", "cdy", "pq"]),
+        (4, ["x", "abcd", "ypq"]),
+        (8, ["xabcdypq"]),
+        (1, [*"xabcdypq"]),
+    ):
+        monkeypatch.setattr(changing, "BATCH_JOBS", most)
+        assert ["".join(job.key for job in part) for part in parts(found)] == sizes
+    monkeypatch.setattr(changing, "BATCH_BYTES", 1)
+    assert [len(part) for part in parts(found)] == [1] * 8
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ again: what was done is then unchanged.
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -15,7 +16,7 @@ from hourhand.cli.files.documents import FileJob, Wanted
 from hourhand.cli.files.faults import FileFault, FileFaults, words_of
 from hourhand.cli.files.listing import all_jobs
 from hourhand.cli.files.newcomers import awaits_new, with_parents, without_parents
-from hourhand.cli.files.order import children_first, levels
+from hourhand.cli.files.order import children_first, groups
 from hourhand.cli.progress import Progress
 from hourhand.errors import Conflict, NotFound, Unavailable
 
@@ -33,9 +34,14 @@ Result = dict[str, Any]
 class Plan:
     """What there is to do: what the server says of each by key, and jobs of the sets that no file has."""
 
-    levels: list[list[FileJob]]
+    groups: list[list[FileJob]]
     results: dict[str, Result] = field(default_factory=dict)
     surplus: list[Mapping[str, Any]] = field(default_factory=list)
+
+    @property
+    def jobs(self) -> Iterator[FileJob]:
+        """All jobs of the files."""
+        return chain.from_iterable(self.groups)
 
     def count(self, action: str) -> int:
         """How many jobs of one fate."""
@@ -49,12 +55,12 @@ class Plan:
 
 def make_plan(client: "Client", wanted: Wanted, *, prune: bool, take_over: bool, told: bool = True) -> Plan:
     """Ask what would become of all; FileFaults with everything that is wrong."""
-    ordered, faults = levels(wanted.jobs)
+    found, faults = groups(wanted.jobs)
     if faults:
         raise FileFaults(faults)
-    plan = Plan(levels=ordered)
+    plan = Plan(groups=found)
     with Progress("checked", len(wanted.jobs), wanted=told) as progress:
-        for part in (part for level in ordered for part in _parts(level)):
+        for part in parts(plan.groups):
             faults += _send(client, part, plan.results, take_over=take_over, dry_run=True)
             progress.add(len(part))
     if faults:
@@ -66,13 +72,12 @@ def make_plan(client: "Client", wanted: Wanted, *, prune: bool, take_over: bool,
 
 def carry_out(client: "Client", plan: Plan, *, take_over: bool, told: bool = True) -> list[FileFault]:
     """Store what differs, then delete what is surplus; faults are what the server refused after all."""
-    todo = [[job for job in level if differs(plan.results[job.key])] for level in plan.levels]
+    todo = [[job for job in group if differs(plan.results[job.key])] for group in plan.groups]
     faults: list[FileFault] = []
     with Progress("applied", sum(map(len, todo)), wanted=told) as progress:
-        for level in todo:
-            for part in _parts(level):
-                faults += _send(client, part, plan.results, take_over=take_over, dry_run=False)
-                progress.add(len(part))
+        for part in parts(todo):
+            faults += _send(client, part, plan.results, take_over=take_over, dry_run=False)
+            progress.add(len(part))
     if faults:
         return faults  # a child may rest on what failed, so nothing is deleted either
     with Progress("pruned", len(plan.surplus), wanted=told) as progress:
@@ -122,16 +127,25 @@ def _surplus(client: "Client", wanted: Wanted) -> list[Mapping[str, Any]]:
     return children_first(found)
 
 
-def _parts(jobs: Iterable[FileJob]) -> Iterator[list[FileJob]]:
-    """As many at a time as one request takes."""
+def parts(found: Iterable[Sequence[FileJob]]) -> Iterator[list[FileJob]]:
+    """As many at a time as one request takes; a group is torn apart only where it is larger than that."""
     part: list[FileJob] = []
     size_bytes = 0
-    for job in jobs:
-        own_bytes = len(_ENCODER.encode(job.document))
-        if part and (len(part) >= BATCH_JOBS or size_bytes + own_bytes > BATCH_BYTES):
+    for group in found:
+        sizes_bytes = [len(_ENCODER.encode(job.document)) for job in group]
+        whole = len(group) <= BATCH_JOBS and sum(sizes_bytes) <= BATCH_BYTES
+        if part and whole and not _fits(len(part) + len(group), size_bytes + sum(sizes_bytes)):
             yield part
             part, size_bytes = [], 0
-        part.append(job)
-        size_bytes += own_bytes
+        for job, own_bytes in zip(group, sizes_bytes, strict=True):
+            if part and not _fits(len(part) + 1, size_bytes + own_bytes):
+                yield part
+                part, size_bytes = [], 0
+            part.append(job)
+            size_bytes += own_bytes
     if part:
         yield part
+
+
+def _fits(count: int, size_bytes: int) -> bool:
+    return count <= BATCH_JOBS and size_bytes <= BATCH_BYTES

@@ -1,6 +1,6 @@
 """Jobs that follow others which the same apply is yet to create: how they are tried before those are there.
 
-The server cannot find such parents in a dry run. So it is asked about the job on a schedule of its own, which checks
+In a dry run the server knows of such parents only within one request. Where a graph needs several, it is asked about the job on a schedule of its own, which checks
 everything else, and what it says of the schedule is put right here. That the parents fit is checked when they are there.
 """
 

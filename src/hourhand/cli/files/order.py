@@ -29,6 +29,32 @@ def levels(jobs: Mapping[str, FileJob]) -> tuple[list[list[FileJob]], list[FileF
     return found, _cycles(jobs, waits, placed)
 
 
+def groups(jobs: Mapping[str, FileJob]) -> tuple[list[list[FileJob]], list[FileFault]]:
+    """Jobs that hang together by whom they follow, parents first, in the order of the files; cycles as faults.
+
+    Most groups are one job. They stay together on their way, so that the server sees a graph as a whole.
+    """
+    ordered, faults = levels(jobs)
+    names: dict[str, str] = {key: key for key in jobs}
+
+    def name_of(key: str) -> str:
+        while names[key] != key:
+            names[key] = names[names[key]]
+            key = names[key]
+        return key
+
+    for key, job in jobs.items():
+        for parent in parents_of(job, jobs):
+            names[name_of(parent)] = name_of(key)
+    found: dict[str, list[FileJob]] = {}
+    for key in jobs:
+        found.setdefault(name_of(key), [])
+    for level in ordered:
+        for job in level:
+            found[name_of(job.key)].append(job)
+    return list(found.values()), faults
+
+
 def parents_of(job: FileJob, jobs: Mapping[str, FileJob]) -> set[str]:
     """Keys of the same files that a job runs after."""
     after = job.document.get("after")

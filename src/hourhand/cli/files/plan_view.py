@@ -20,7 +20,7 @@ _COLOURS = {"+": "32", "~": "33", "-": "31"}
 
 def show_plan(call: Call, plan: Plan) -> None:
     """Every job that is created, changed or deleted; what stays is only counted."""
-    jobs = [job for level in plan.levels for job in level]
+    jobs = list(plan.jobs)
     for action, sign in (("created", "+"), ("changed", "~")):
         fitting = [job for job in jobs if plan.results[job.key]["action"] == action]
         for job in fitting[:MOST_SHOWN]:
@@ -62,8 +62,7 @@ def plan_document(plan: Plan, *, dry_run: bool) -> dict[str, Any]:
             "line": job.line,
             **{name: value for name, value in result.items() if name not in ("index", "key")},
         }
-        for level in plan.levels
-        for job in level
+        for job in plan.jobs
         if differs(result := plan.results[job.key])
     ]
     document["jobs"] += [
