@@ -24,7 +24,7 @@ def show_plan(call: Call, plan: Plan) -> None:
     for action, sign in (("created", "+"), ("changed", "~")):
         fitting = [job for job in jobs if plan.results[job.key]["action"] == action]
         for job in fitting[:MOST_SHOWN]:
-            for line in _lines(call, sign, job, plan.results[job.key]):
+            for line in _lines(call, sign, job, by_key(job, plan)):
                 call.out.line(line)
         _more(call, sign, len(fitting))
     for surplus in plan.surplus[:MOST_SHOWN]:
@@ -36,6 +36,21 @@ def show_plan(call: Call, plan: Plan) -> None:
             call.out.note(f"{key} stays paused; a person resumes it: hourhand jobs resume {key}")
     if plan.count("passed"):
         call.out.note(f"{plural(plan.count('passed'), 'one-time job')} not created: the time is over")
+
+
+def by_key(job: FileJob, plan: Plan) -> Mapping[str, Any]:
+    """What the server says of a job, with those that it follows by key, as the file has them."""
+    result, after = plan.results[job.key], job.document.get("after")
+    if not isinstance(after, list):
+        return result
+    keys = {one["job_id"]: key for key, one in plan.results.items() if one.get("job_id")}
+    changes = [
+        {**one, "before": [keys.get(parent, parent) for parent in one["before"] or ()], "after": after}
+        if one["field"] == "after"
+        else one
+        for one in result.get("changes") or ()
+    ]
+    return {**result, "schedule_in_words": f"after {', '.join(after)}", "changes": changes}
 
 
 def summary(plan: Plan, *, dry_run: bool) -> str:
