@@ -360,6 +360,8 @@ _PAIRS = f"[[7, {NOW_AT}], [8, {NOW_AT}], [1007, {NOW_AT}]]"
 GRAPHS = {
     "lock_graph": Example((BIG,)),
     "graph_jobs": Example((BIG, _JOBS)),
+    "newest_runs": Example({"job_ids": _HELD[:20]}),
+    "runs_at": Example({"job_ids": _HELD[:20], "scheduled_at": NOW_AT}),
     "children_now": Example((_JOBS, 10_001)),
     "parents_among": Example((_HELD,)),
     "add_edge": Example(([900_001], [900_002], [0], [NOW_AT])),

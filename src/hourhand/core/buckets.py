@@ -139,6 +139,16 @@ def placement_fault(spec: JobSpec) -> Fault | None:
     )
 
 
+def split_graph_fault() -> Fault:
+    """What is wrong with a job that is to follow jobs of other databases."""
+    return Fault(
+        pointer="/after",
+        expected="jobs that lie in the same database as this one",
+        got="jobs in several databases",
+        hint="give all jobs of a graph the same shard_key, or keys with the same word in braces",
+    )
+
+
 def _suggested(spec: JobSpec) -> str:
     key, together = spec.key or "", spec.shard_key or ""
     braced = f"{{{together}}}"

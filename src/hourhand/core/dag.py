@@ -5,7 +5,7 @@ skipped when all have ended and one has not. Who loads the part of a graph that 
 which lock, is the store's matter.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import StrEnum
 
 import msgspec
@@ -13,11 +13,21 @@ import msgspec
 from hourhand.core.identity import format_job_id
 from hourhand.core.instant import format_duration, format_instant
 from hourhand.core.lifecycle import State
-from hourhand.core.model import AfterTiming, CronTiming, EveryTiming, OnceTiming, Timing, Trigger, rule_of
+from hourhand.core.model import (
+    FOREVER,
+    AfterTiming,
+    CronTiming,
+    EveryTiming,
+    OnceTiming,
+    Timing,
+    Trigger,
+    rule_of,
+)
 
 MAX_PARENTS = 100
 MAX_GRAPH = 10_000  # jobs that hang together
 MAX_DEPTH = 100  # levels, one below the other
+MOST_NAMED = 5
 
 _NATURAL = frozenset({Trigger.SCHEDULED, Trigger.CATCH_UP, Trigger.UPSTREAM})
 _IN_BACKGROUND = frozenset({Trigger.CATCH_UP, Trigger.BACKFILL})
@@ -25,6 +35,10 @@ _IN_BACKGROUND = frozenset({Trigger.CATCH_UP, Trigger.BACKFILL})
 
 class GraphFault(Exception):
     """Why jobs may not follow each other like that, in words that name them."""
+
+
+class MixedRoots(GraphFault):
+    """Roots of one graph with different times."""
 
 
 class Missing(StrEnum):
@@ -59,6 +73,9 @@ class GraphJob(msgspec.Struct, frozen=True, kw_only=True):
     id: int
     name: str
     timing: Timing
+    key: str | None = None
+    paused: bool = False
+    until: int = FOREVER
 
     @property
     def label(self) -> str:
@@ -115,6 +132,41 @@ def check(job: GraphJob, others: Mapping[int, GraphJob]) -> None:
     _check_roots(jobs.values())
 
 
+def around(
+    job_id: int, jobs: Mapping[int, GraphJob], children: Mapping[int, Iterable[int]]
+) -> dict[int, GraphJob]:
+    """Of some jobs those that a check of one needs: it, all that follow it, and all that any of those follow."""
+    below = _reached([job_id], lambda one: children.get(one, ()))
+    found = _reached(below, lambda one: jobs[one].parents if one in jobs else ())
+    return {one: jobs[one] for one in found if one in jobs}
+
+
+def nearest(job_id: int, jobs: Mapping[int, GraphJob], limit: int) -> dict[int, GraphJob]:
+    """At most so many jobs of a graph, those that are the fewest steps away from one, whichever way."""
+    beside: dict[int, set[int]] = {one: set() for one in jobs}
+    for one in jobs.values():
+        for parent in one.parents:
+            if parent in beside:
+                beside[one.id].add(parent)
+                beside[parent].add(one.id)
+    found = _reached([job_id], lambda one: sorted(beside.get(one, ())), limit)
+    return {one: jobs[one] for one in found if one in jobs}
+
+
+def roots_hint(job: GraphJob, fault: GraphFault) -> str | None:
+    """What helps where one of several roots was to get other times."""
+    if isinstance(fault, MixedRoots) and not isinstance(job.timing, AfterTiming):
+        return "change all of them at once: with_roots=true, --with-roots on the command line"
+    return None
+
+
+def still_followed(children: Sequence[GraphJob], most: int = MOST_NAMED) -> str:
+    """Why a job cannot go that others follow, naming some of them."""
+    names = ", ".join(child.label for child in children[:most])
+    more = " and others" if len(children) > most else ""
+    return f"{names}{more} would follow nobody; delete or change what follows this job first"
+
+
 def levels(parents: Mapping[int, Sequence[int]]) -> dict[int, int]:
     """How far below the roots each job is; those it follows are always further up. No cycles, please."""
     found: dict[int, int] = {}
@@ -129,6 +181,19 @@ def levels(parents: Mapping[int, Sequence[int]]) -> dict[int, int]:
             else:
                 found[one] = max((found[parent] + 1 for parent in above), default=0)
                 stack.pop()
+    return found
+
+
+def _reached(
+    first: Iterable[int], onward: Callable[[int], Iterable[int]], limit: int = MAX_GRAPH + 1
+) -> dict[int, None]:
+    """What can be reached, the nearest first; stops at a limit."""
+    found = dict.fromkeys(first)
+    for one in (queue := list(found)):  # which grows while it is walked
+        for other in onward(one):
+            if other not in found and len(found) < limit:
+                found[other] = None
+                queue.append(other)
     return found
 
 
@@ -175,7 +240,7 @@ def _check_roots(jobs: Iterable[GraphJob]) -> None:
     roots = [one for one in jobs if not isinstance(one.timing, AfterTiming)]
     for root in roots[1:]:
         if _rhythm_key(root.timing) != _rhythm_key(roots[0].timing):
-            raise GraphFault(
+            raise MixedRoots(
                 "all roots of a graph need the same schedule: "
                 f"{roots[0].label} has {_rhythm(roots[0].timing)}, {root.label} has {_rhythm(root.timing)}"
             )

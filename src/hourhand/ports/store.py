@@ -263,6 +263,14 @@ class DeadGroup(msgspec.Struct, frozen=True, kw_only=True):
     sample: DeadLetter
 
 
+class RunGlance(msgspec.Struct, frozen=True, kw_only=True):
+    """How a run of a job stands, in a word."""
+
+    job_id: int
+    scheduled_at: int
+    state: State
+
+
 class Backlog(msgspec.Struct, frozen=True, kw_only=True):
     """Sizes of the hot tables, for metrics; counted up to a bound."""
 
@@ -519,6 +527,17 @@ class Store(BackfillVerbs, Protocol):
 
     async def graph(self, tenant: str, job_id: int) -> list[GraphJob]:
         """A job with all jobs that hang together with it; empty when there is no such job."""
+        ...
+
+    async def peek_jobs(self, tenant: str, ids: Sequence[int]) -> list[GraphJob]:
+        """What a graph needs to know of some jobs, in their order; those that there are."""
+        ...
+
+    async def glance(self, tenant: str, ids: Sequence[int], at: int | None) -> list[RunGlance]:
+        """Of each of some jobs its run for a nominal time, else the newest that waits for something, runs or ended.
+
+        Jobs without such a run are left out, and so are those of other tenants.
+        """
         ...
 
     # --- dead letters

@@ -7,7 +7,16 @@ them. A parent is held against deletion by its own row. Edges hold for nominal t
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from hourhand.core.dag import MAX_GRAPH, GraphFault, GraphJob, check, parents_of
+from hourhand.core.dag import (
+    MAX_GRAPH,
+    MOST_NAMED,
+    GraphFault,
+    GraphJob,
+    check,
+    parents_of,
+    roots_hint,
+    still_followed,
+)
 from hourhand.core.fault import Fault
 from hourhand.core.identity import format_job_id
 from hourhand.core.model import FOREVER, AfterTiming, Timing
@@ -15,8 +24,6 @@ from hourhand.errors import Conflict, Invalid
 from hourhand.ports.store import Hint, JobDraft, Unfit
 from hourhand.stores.relational.rows import decode_spec
 from hourhand.stores.relational.tx import Tx
-
-_MOST_NAMED = 5
 
 
 async def lock_graph(tx: Tx, tenant: str) -> None:
@@ -65,10 +72,16 @@ class GraphReader:
         """Those of some jobs that there are."""
         unknown = [one for one in ids if one not in self._known]
         if unknown:
-            for job_id, name, spec in await self._tx.all(
-                "graph_jobs", (self._tenant, self._tx.array(unknown))
-            ):
-                self._known[job_id] = GraphJob(id=job_id, name=name, timing=decode_spec(spec).timing)
+            rows = await self._tx.all("graph_jobs", (self._tenant, self._tx.array(unknown)))
+            for job_id, name, key, paused, until, spec in rows:
+                self._known[job_id] = GraphJob(
+                    id=job_id,
+                    name=name,
+                    timing=decode_spec(spec).timing,
+                    key=key,
+                    paused=bool(paused),
+                    until=until,
+                )
         return {one: self._known[one] for one in ids if one in self._known}
 
 
@@ -85,7 +98,7 @@ async def unfit_drafts(tx: Tx, drafts: Sequence[JobDraft]) -> list[Unfit | None]
                 _assume_before(readers[draft.tenant], drafts[: len(answers)], answers, draft.tenant)
             await tx.all("share_jobs", (tx.array(sorted(draft.spec.timing.parents)),))
             fault = await _fault_in(readers[draft.tenant], _graph_job(draft))
-        answers.append(None if fault is None else Unfit(why=fault))
+        answers.append(None if fault is None else Unfit(why=str(fault)))
         if fault is None and draft.tenant in readers:
             readers[draft.tenant].assume(_graph_job(draft))
     return answers
@@ -113,7 +126,7 @@ async def check_change(tx: Tx, tenant: str, changed: Sequence[GraphJob]) -> None
         await tx.all("share_jobs", (tx.array(sorted(job.parents)),))
         fault = await _fault_in(reader, job)
         if fault is not None:
-            raise graph_refusal(fault)
+            raise graph_refusal(str(fault), roots_hint(job, fault))
 
 
 async def rewire(tx: Tx, job_id: int, before: Timing, after: Timing, cut: int) -> None:
@@ -142,15 +155,10 @@ async def has_children(tx: Tx, job_id: int) -> bool:
 
 async def refuse_if_followed(tx: Tx, tenant: str, job_id: int) -> None:
     """A job that others follow cannot go: they would wait for it in vain."""
-    rows = await tx.all("children_now", (tx.array([job_id]), _MOST_NAMED + 1))
-    if not rows:
-        return
-    children = await GraphReader(tx, tenant).jobs(sorted(row[1] for row in rows))
-    names = [child.label for child in children.values()][:_MOST_NAMED]
-    more = " and others" if len(rows) > _MOST_NAMED else ""
-    raise Conflict(
-        f"{', '.join(names)}{more} would follow nobody; delete or change what follows this job first"
-    )
+    rows = await tx.all("children_now", (tx.array([job_id]), MOST_NAMED + 1))
+    if rows:
+        children = await GraphReader(tx, tenant).jobs(sorted(row[1] for row in rows))
+        raise Conflict(still_followed(list(children.values())))
 
 
 async def other_roots(tx: Tx, tenant: str, job_id: int) -> list[int]:
@@ -166,17 +174,24 @@ async def graph(tx: Tx, tenant: str, job_id: int) -> list[GraphJob]:
     reader = GraphReader(tx, tenant)
     found = await reader.jobs([job_id])
     while True:
-        around = await reader.around(found)
+        try:
+            around = await reader.around(found)
+        except GraphFault:  # several graphs that share jobs may come to more than one may have
+            around = found
         if len(around) == len(found):
             return [found[one] for one in sorted(found)]
         found = around
 
 
-def graph_refusal(why: str) -> Invalid:
+async def peek_jobs(tx: Tx, tenant: str, ids: Sequence[int]) -> list[GraphJob]:
+    """What a graph needs to know of some jobs, in their order; those that there are."""
+    return list((await GraphReader(tx, tenant).jobs(ids)).values())
+
+
+def graph_refusal(why: str, hint: str | None = None) -> Invalid:
     """A refusal of a graph, as people get it."""
-    return Invalid(
-        why, [Fault(pointer="/after", expected="a graph without circles whose roots agree", got=why)]
-    )
+    expected = "a graph without circles whose roots agree"
+    return Invalid(why, [Fault(pointer="/after", expected=expected, got=why, hint=hint)])
 
 
 async def _tell_ahead(tx: Tx, parents: Sequence[int], after_at: int) -> None:
@@ -187,18 +202,18 @@ async def _tell_ahead(tx: Tx, parents: Sequence[int], after_at: int) -> None:
         tx.hints.add(Hint.GRAPHS)
 
 
-async def _fault_in(reader: GraphReader, job: GraphJob) -> str | None:
-    """What stands against a job in its graph, in words."""
+async def _fault_in(reader: GraphReader, job: GraphJob) -> GraphFault | None:
+    """What stands against a job in its graph."""
     reader.assume(job)
     try:
         around = await reader.around([job.id])
         above = await reader.jobs(sorted(job.parents))
         missing = [parent for parent in job.parents if parent not in above]
         if missing:
-            return f"there is no job {format_job_id(missing[0])} to follow"
+            return GraphFault(f"there is no job {format_job_id(missing[0])} to follow")
         check(job, around)
     except GraphFault as fault:
-        return str(fault)
+        return fault
     return None
 
 

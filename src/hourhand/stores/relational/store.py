@@ -22,6 +22,7 @@ from hourhand.stores.relational import (
     descents,
     edges,
     edits,
+    glances,
     jobs,
     letters,
     logs,
@@ -281,6 +282,12 @@ class RelationalStore:
 
     async def graph(self, tenant: str, job_id: int) -> list[GraphJob]:
         return await self._engine.read(lambda tx: edges.graph(tx, tenant, job_id))
+
+    async def peek_jobs(self, tenant: str, ids: Sequence[int]) -> list[GraphJob]:
+        return await self._engine.read(lambda tx: edges.peek_jobs(tx, tenant, ids))
+
+    async def glance(self, tenant: str, ids: Sequence[int], at: int | None) -> list[port.RunGlance]:
+        return await self._engine.read(lambda tx: glances.glance(tx, tenant, ids, at))
 
     # --- dead letters
     async def dead_letters(self, tenant: str, query: port.DeadQuery) -> port.DeadPage:

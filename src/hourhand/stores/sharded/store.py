@@ -14,9 +14,16 @@ from typing import TypeVar
 import msgspec
 
 from hourhand.core.backfill import Backfill, BackfillAction
-from hourhand.core.buckets import BUCKETS, BucketMap, bucket_of, key_placement, placement, placement_fault
+from hourhand.core.buckets import (
+    BUCKETS,
+    BucketMap,
+    bucket_of,
+    key_placement,
+    placement,
+    placement_fault,
+    split_graph_fault,
+)
 from hourhand.core.dag import GraphJob, parents_of
-from hourhand.core.fault import Fault
 from hourhand.core.identity import RunKey, shard_of
 from hourhand.core.log import LogChunk, LogPlace
 from hourhand.core.model import Job, JobSpec, Version
@@ -287,6 +294,15 @@ class ShardedStore(PerShardVerbs):
     async def skips(self, tenant: str, job_id: int) -> list[Skip]:
         return await self._ask_home(job_id, lambda shard: shard.skips(tenant, job_id)) or []
 
+    # --- graphs at a glance
+    async def peek_jobs(self, tenant: str, ids: Sequence[int]) -> list[GraphJob]:
+        found = await self._each_id(ids, lambda part, shard: shard.peek_jobs(tenant, part))
+        by_id = {job.id: job for job in found}
+        return [by_id[one] for one in ids if one in by_id]
+
+    async def glance(self, tenant: str, ids: Sequence[int], at: int | None) -> list[port.RunGlance]:
+        return await self._each_id(ids, lambda part, shard: shard.glance(tenant, part, at))
+
     # --- dead letters
     async def dead_letters(self, tenant: str, query: port.DeadQuery) -> port.DeadPage:
         if query.job_id is not None:
@@ -352,6 +368,15 @@ class ShardedStore(PerShardVerbs):
         done = {key for part in answers.values() for key in part}
         return [key for key in keys if key in done]
 
+    async def _each_id(
+        self, ids: Sequence[int], verb: Callable[[Sequence[int], port.Store], Awaitable[list[T]]]
+    ) -> list[T]:
+        """What the shards of some jobs say of them."""
+        found: list[T] = []
+        for index, part in _by_shard(ids, lambda one: one).items():
+            found += [] if index >= len(self._shards) else await self._ask(index, partial(verb, part))
+        return found
+
     async def _each_refusal(
         self, items: Sequence[R], verb: Callable[[Sequence[R], port.Store], Awaitable[list[R]]]
     ) -> list[R]:
@@ -375,13 +400,7 @@ class ShardedStore(PerShardVerbs):
     def _beside(self, parents: set[int], home: int | None) -> int:
         """The one shard where a job can follow its parents."""
         if len(parents) > 1 or home is not None:
-            fault = Fault(
-                pointer="/after",
-                expected="jobs that lie in the same database as this one",
-                got="jobs in several databases",
-                hint="give all jobs of a graph the same shard_key, or keys with the same word in braces",
-            )
-            raise Invalid("the jobs of a graph must lie in one database", [fault])
+            raise Invalid("the jobs of a graph must lie in one database", [split_graph_fault()])
         return next(iter(parents))
 
     def _check_place(self, tenant: str, job_id: int, spec: JobSpec) -> None:

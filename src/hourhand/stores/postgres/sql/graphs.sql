@@ -2,9 +2,42 @@
 SELECT pg_advisory_xact_lock(1752134258, hashtext($1::text));
 
 -- graph_jobs: what a check needs to know of jobs
-SELECT j.id, j.name, j.spec FROM unnest($2::bigint[]) AS asked (id) CROSS JOIN LATERAL (
-    SELECT id, tenant, name, spec FROM jobs WHERE jobs.id = asked.id OFFSET 0) AS j
+SELECT j.id, j.name, j.key, j.paused, j.until, j.spec FROM unnest($2::bigint[]) AS asked (id) CROSS JOIN LATERAL (
+    SELECT id, tenant, name, key, paused, until, spec FROM jobs WHERE jobs.id = asked.id OFFSET 0) AS j
 WHERE j.tenant = $1;
+
+-- newest_runs: of each of some jobs the newest run that waits, that has a slot, and that ended
+SELECT asked.id, r.scheduled_at, r.place, r.code, r.due_at, r.tries
+FROM unnest(:job_ids::bigint[]) AS asked (id) CROSS JOIN LATERAL (
+    (SELECT scheduled_at, 2 AS place, 0 AS code, 0::bigint AS due_at, 0 AS tries FROM waiting
+    WHERE job_id = asked.id ORDER BY scheduled_at DESC LIMIT 1)
+    UNION ALL
+    (SELECT scheduled_at, 2, 0, 0, 0 FROM blocked WHERE job_id = asked.id ORDER BY scheduled_at DESC LIMIT 1)
+    UNION ALL
+    (SELECT scheduled_at, 1, phase, due_at, tries FROM running WHERE job_id = asked.id
+    ORDER BY scheduled_at DESC LIMIT 1)
+    UNION ALL
+    (SELECT scheduled_at, 0, state, 0, 0 FROM history WHERE job_id = asked.id
+    ORDER BY scheduled_at DESC, attempt DESC LIMIT 1)) AS r;
+
+-- runs_at: the runs of some jobs for one nominal time, wherever they are
+SELECT asked.id, :scheduled_at::bigint, r.place, r.code, r.due_at, r.tries
+FROM unnest(:job_ids::bigint[]) AS asked (id) CROSS JOIN LATERAL (
+    SELECT 2 AS place, 0 AS code, 0::bigint AS due_at, 0 AS tries FROM planned
+    WHERE scheduled_at = :scheduled_at::bigint AND job_id = asked.id
+    UNION ALL
+    SELECT 2, 0, 0, 0 FROM waiting WHERE job_id = asked.id AND scheduled_at = :scheduled_at::bigint
+    UNION ALL
+    SELECT 2, 0, 0, 0 FROM blocked WHERE job_id = asked.id AND scheduled_at = :scheduled_at::bigint
+    UNION ALL
+    SELECT 1, phase, due_at, tries FROM running WHERE job_id = asked.id AND scheduled_at = :scheduled_at::bigint
+    UNION ALL
+    (SELECT 0, h.state, 0, 0 FROM (
+        SELECT state, attempt FROM history WHERE job_id = asked.id AND scheduled_at = :scheduled_at::bigint
+            AND bucket = (:scheduled_at::bigint / 86400000000)::integer
+        UNION ALL
+        SELECT state, attempt FROM history_far WHERE job_id = asked.id AND scheduled_at = :scheduled_at::bigint) AS h
+    ORDER BY h.attempt DESC LIMIT 1)) AS r;
 
 -- children_now: who follows some jobs at present
 SELECT e.parent_id, e.child_id FROM unnest($1::bigint[]) AS asked (id) CROSS JOIN LATERAL (

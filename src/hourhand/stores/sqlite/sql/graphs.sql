@@ -2,7 +2,36 @@
 SELECT 1 WHERE ?1 IS NULL;
 
 -- graph_jobs: what a check needs to know of jobs
-SELECT id, name, spec FROM jobs WHERE tenant = ? AND id IN (SELECT value FROM json_each(?));
+SELECT id, name, key, paused, until, spec FROM jobs WHERE tenant = ? AND id IN (SELECT value FROM json_each(?));
+
+-- newest_runs: of each of some jobs the newest run that waits, that has a slot, and that ended
+SELECT asked.value, w.scheduled_at, 2, 0, 0, 0 FROM json_each(:job_ids) AS asked
+CROSS JOIN waiting AS w ON w.job_id = asked.value
+    AND w.scheduled_at = (SELECT max(scheduled_at) FROM waiting WHERE job_id = asked.value)
+UNION ALL
+SELECT asked.value, max(b.scheduled_at), 2, 0, 0, 0 FROM json_each(:job_ids) AS asked
+CROSS JOIN blocked AS b ON b.job_id = asked.value GROUP BY asked.value
+UNION ALL
+SELECT asked.value, max(r.scheduled_at), 1, r.phase, r.due_at, r.tries FROM json_each(:job_ids) AS asked
+CROSS JOIN running AS r ON r.job_id = asked.value GROUP BY asked.value
+UNION ALL
+SELECT asked.value, h.scheduled_at, 0, h.state, 0, 0 FROM json_each(:job_ids) AS asked
+CROSS JOIN history AS h ON h.id = (
+    SELECT id FROM history WHERE job_id = asked.value ORDER BY scheduled_at DESC, attempt DESC LIMIT 1);
+
+-- runs_at: the runs of some jobs for one nominal time, wherever they are
+SELECT asked.value, :scheduled_at, 2, 0, 0, 0 FROM json_each(:job_ids) AS asked
+WHERE EXISTS (SELECT 1 FROM planned WHERE scheduled_at = :scheduled_at AND job_id = asked.value)
+    OR EXISTS (SELECT 1 FROM waiting WHERE job_id = asked.value AND scheduled_at = :scheduled_at)
+    OR EXISTS (SELECT 1 FROM blocked WHERE job_id = asked.value AND scheduled_at = :scheduled_at)
+UNION ALL
+SELECT asked.value, r.scheduled_at, 1, r.phase, r.due_at, r.tries FROM json_each(:job_ids) AS asked
+CROSS JOIN running AS r ON r.job_id = asked.value AND r.scheduled_at = :scheduled_at
+UNION ALL
+SELECT asked.value, h.scheduled_at, 0, h.state, 0, 0 FROM json_each(:job_ids) AS asked
+CROSS JOIN history AS h ON h.id = (
+    SELECT id FROM history WHERE job_id = asked.value AND scheduled_at = :scheduled_at
+    ORDER BY attempt DESC LIMIT 1);
 
 -- children_now: who follows some jobs at present
 SELECT parent_id, child_id FROM edges
