@@ -8,8 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hourhand.core.fault import Fault
+from hourhand.core.identity import format_job_id
 from hourhand.core.instant import DAY_US, HOUR_US, LONGEST_DURATION_US, MINUTE_US, SECOND_US
 from hourhand.core.model import (
+    AfterTiming,
     CronTiming,
     Delivery,
     Durability,
@@ -210,7 +212,7 @@ def test_the_documented_defaults_are_the_defaults() -> None:
         if name in nested:
             inner = JobDocument.model_json_schema()["$defs"][nested[name]]["properties"]
             assert document[name] == {field: shape["default"] for field, shape in inner.items()}
-        elif name not in ("tz", "dst"):
+        elif name not in ("tz", "dst", "wait"):
             assert document[name] == value, name
 
 
@@ -231,20 +233,27 @@ def test_every_field_is_described_with_an_example() -> None:
     [
         (
             {"callback_url": URL},
-            Fault(pointer="", expected="exactly one of cron, every and at", got="none of them"),
+            Fault(pointer="", expected="exactly one of cron, every, at and after", got="none of them"),
         ),
         (
             {**CRON, "every": "5m"},
-            Fault(pointer="/every", expected="exactly one of cron, every and at", got="cron and every"),
+            Fault(
+                pointer="/every", expected="exactly one of cron, every, at and after", got="cron and every"
+            ),
         ),
         (
-            {"callback_url": URL, "after": ["J-1"]},
+            {"callback_url": URL, "after": [format_job_id(7), "J-1"]},
+            Fault(pointer="/after/1", expected="a job id", got="'J-1'"),
+        ),
+        (
+            {**CRON, "after": [format_job_id(7)]},
             Fault(
-                pointer="/after",
-                expected="cron, every or at",
-                got="after",
-                hint="graphs of jobs are not available in this version",
+                pointer="/after", expected="exactly one of cron, every, at and after", got="cron and after"
             ),
+        ),
+        (
+            {**CRON, "wait": "2h"},
+            Fault(pointer="/wait", expected="wait only beside after", got="2h"),
         ),
         (
             {"cron": "@daily"},
@@ -450,6 +459,11 @@ timings = (
     )
     | st.builds(EveryTiming, interval_us=st.integers(1, LONGEST_DURATION_US), phase_at=instants)
     | st.builds(OnceTiming, at=instants)
+    | st.builds(
+        AfterTiming,
+        parents=st.sets(st.integers(1, 1 << 40), max_size=4).map(lambda ids: tuple(sorted(ids))),
+        wait_us=durations,
+    )
 )
 targets = st.builds(
     HttpTarget,

@@ -6,8 +6,10 @@ import msgspec
 import pytest
 from hypothesis import given
 
+from hourhand.core.identity import format_job_id
 from hourhand.core.instant import HOUR_US, MINUTE_US, SECOND_US
 from hourhand.core.model import (
+    AfterTiming,
     CronTiming,
     EveryTiming,
     HttpTarget,
@@ -105,6 +107,11 @@ def test_an_empty_patch_changes_nothing(spec: JobSpec) -> None:
             ),
         ),
         ({"target": {"function": "a:b"}}, with_(target=PythonTarget(function="a:b"))),
+        ({"after": [format_job_id(7)]}, with_(timing=AfterTiming(parents=(7,)))),
+        (
+            {"after": [format_job_id(7)], "wait": "2h"},
+            with_(timing=AfterTiming(parents=(7,), wait_us=2 * HOUR_US)),
+        ),
     ],
 )
 def test_patches(patch: dict[str, Any], expected: JobSpec) -> None:

@@ -129,3 +129,22 @@ async def test_a_set_is_spread_applied_again_and_listed(client: httpx2.AsyncClie
     assert (await client.post("/v1/jobs/apply", json=documents)).json()["unchanged"] == 20
     listed = (await client.get("/v1/jobs?set=s&limit=50")).json()["data"]
     assert {job["job_id"] for job in listed} == ids
+
+
+@pytest.mark.parametrize("query", ["", "?dry_run=true"])
+async def test_a_graph_lies_in_one_database(client: httpx2.AsyncClient, query: str) -> None:
+    jobs = [(await client.post("/v1/jobs", json=DAILY)).json()["job_id"] for _ in range(8)]
+    by_shard = {shard_of(parse_job_id(job_id)): job_id for job_id in jobs}
+    assert set(by_shard) == {0, 1}
+    target = {"callback_url": "https://example.com/hook"}
+    beside = await client.post("/v1/jobs", json={**target, "after": [by_shard[1]]})
+    assert shard_of(parse_job_id(beside.json()["job_id"])) == 1
+    split = await client.post(f"/v1/jobs{query}", json={**target, "after": list(by_shard.values())})
+    assert (split.status_code, split.json()["errors"][0]["pointer"]) == (422, "/after")
+    assert "same word in braces" in split.json()["errors"][0]["hint"]
+    moved = await client.patch(f"/v1/jobs/{by_shard[0]}{query}", json={"after": [by_shard[1]]})
+    assert moved.json()["detail"] == "the jobs of a graph must lie in one database"
+    graph = (await client.get(f"/v1/jobs/{by_shard[1]}/graph")).json()
+    assert [job["level"] for job in graph["jobs"]] == [0, 1]
+    keyed = [{**DAILY, "key": "{g}/a"}, {**target, "key": "{g}/b", "after": ["{g}/a"]}]
+    assert (await client.post(f"/v1/jobs/apply{query}", json=keyed)).json()["created"] == 2

@@ -121,20 +121,35 @@ class Jobs(_Endpoints[D]):
 
     @endpoint
     def update(
-        self, job: Job, patch: Mapping[str, Any], *, version: int | None = None, dry_run: bool = False
+        self,
+        job: Job,
+        patch: Mapping[str, Any],
+        *,
+        version: int | None = None,
+        with_roots: bool = False,
+        dry_run: bool = False,
     ) -> Flow[Document]:
-        """Change what the patch names; with `version`, only if nobody changed it since."""
+        """Change what the patch names; with `version`, only if nobody changed it since.
+
+        With `with_roots` the other roots of its graph get the same times at the same moment.
+        """
         headers = {"If-Match": _etag(version), "Content-Type": "application/merge-patch+json"}
-        query = {"dry_run": dry_run}
+        query = {"with_roots": with_roots, "dry_run": dry_run}
         return self._ask("PATCH", _job_path(job), body=patch, headers=headers, query=query)
 
     @endpoint
     def replace(
-        self, job: Job, document: Mapping[str, Any], *, version: int | None = None, dry_run: bool = False
+        self,
+        job: Job,
+        document: Mapping[str, Any],
+        *,
+        version: int | None = None,
+        with_roots: bool = False,
+        dry_run: bool = False,
     ) -> Flow[Document]:
-        """Put a whole document in its place."""
+        """Put a whole document in its place; `with_roots` as in `update`."""
         headers = {"If-Match": _etag(version)}
-        query = {"dry_run": dry_run}
+        query = {"with_roots": with_roots, "dry_run": dry_run}
         return self._ask("PUT", _job_path(job), body=document, headers=headers, query=query)
 
     @endpoint
@@ -163,10 +178,26 @@ class Jobs(_Endpoints[D]):
         return self._ask("DELETE", _job_path(job), query=query)
 
     @endpoint
-    def run(self, job: Job, *, idempotency_key: str | None = None, dry_run: bool = False) -> Flow[Document]:
-        """A run beside the schedule, due at once: `{run_id}`. The key makes a repeat the same run."""
+    def run(
+        self,
+        job: Job,
+        *,
+        downstream: bool = False,
+        idempotency_key: str | None = None,
+        dry_run: bool = False,
+    ) -> Flow[Document]:
+        """A run beside the schedule, due at once: `{run_id}`. The key makes a repeat the same run.
+
+        With `downstream` all that follow the job run after it; the answer says how many, `followed_by`.
+        """
         headers = {"Idempotency-Key": idempotency_key or self._session.new_key()}
-        return self._change(_job_path(job, "/run"), {}, dry_run, headers)
+        body = {"downstream": True} if downstream else {}
+        return self._change(_job_path(job, "/run"), body, dry_run, headers)
+
+    @endpoint
+    def graph(self, job: Job, *, at: str | None = None) -> Flow[Document]:
+        """It with all jobs that hang together with it; `at` is a nominal time or `latest`."""
+        return self._ask("GET", _job_path(job, "/graph"), query={"at": at})
 
     @endpoint
     def status(self, job: Job) -> Flow[Document]:
@@ -361,11 +392,19 @@ class DeadLetters(_Endpoints[D]):
 
     @endpoint
     def requeue(
-        self, runs: Sequence[Run] = (), *, filter: Mapping[str, Any] | None = None, dry_run: bool = False
+        self,
+        runs: Sequence[Run] = (),
+        *,
+        filter: Mapping[str, Any] | None = None,
+        downstream: bool = False,
+        dry_run: bool = False,
     ) -> Flow[Document]:
-        """Send them back as the same runs, by ids or by filter."""
+        """Send them back as the same runs, by ids or by filter.
+
+        With `downstream` also what was skipped because of them.
+        """
         body = _selection(runs, filter, dry_run)
-        return self._change("/dead-letters/requeue", body)
+        return self._change("/dead-letters/requeue", {**body, "downstream": True} if downstream else body)
 
     @endpoint
     def discard(

@@ -9,17 +9,29 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from hourhand.clock import Clock
+from hourhand.core.buckets import split_graph_fault
+from hourhand.core.dag import parents_of, still_followed
 from hourhand.core.fault import Fault
 from hourhand.core.identity import RunKey, parse_job_id, shard_of
 from hourhand.core.instant import SECOND_US, format_instant
 from hourhand.core.model import AfterTiming, Job, JobSpec, JobState, OnceTiming, Version
-from hourhand.core.plan import last_time
 from hourhand.core.skipping import MAX_NOTE, NoSuchTime, Skip, time_to_skip
 from hourhand.core.specification import SpecLimits, faults_in
 from hourhand.errors import Ambiguous, Conflict, HourhandError, Invalid, NotFound, Outdated, Unavailable
 from hourhand.ids import IdSource
 from hourhand.ports.events import EventType
-from hourhand.ports.store import Changed, JobDraft, JobEdit, JobPage, JobQuery, Refusal, Store, Unfit
+from hourhand.ports.store import (
+    Changed,
+    Decide,
+    JobDraft,
+    JobEdit,
+    JobPage,
+    JobQuery,
+    Refusal,
+    Store,
+    Unfit,
+)
+from hourhand.services.foreseen import Foreseen, graph_job, unfit, would_be, would_become
 
 MAX_BULK = 1_000
 _ID_DRAWS = 4
@@ -53,17 +65,31 @@ class Jobs:
         self._limits = limits
         self._changed = changed
 
-    async def create(self, tenant: str, new: NewJob, *, dry_run: bool = False) -> Job:
+    def foresee(self, tenant: str) -> Foreseen:
+        """What a request of several documents leaves behind that writes nothing."""
+        return Foreseen(self._store, tenant)
+
+    async def create(
+        self, tenant: str, new: NewJob, *, dry_run: bool = False, foreseen: Foreseen | None = None
+    ) -> Job:
         """Store one job; raises what `create_many` would answer for it."""
-        answer = (await self.create_many(tenant, [new], dry_run=dry_run))[0]
+        answer = (await self.create_many(tenant, [new], dry_run=dry_run, foreseen=foreseen))[0]
         if isinstance(answer, HourhandError):
             raise answer
         return answer
 
     async def create_many(
-        self, tenant: str, news: Sequence[NewJob], *, dry_run: bool = False
+        self,
+        tenant: str,
+        news: Sequence[NewJob],
+        *,
+        dry_run: bool = False,
+        foreseen: Foreseen | None = None,
     ) -> list[Job | HourhandError]:
-        """Store each that is right; the others get their error, in the same order."""
+        """Store each that is right; the others get their error, in the same order.
+
+        A dry run takes jobs to be there that are `foreseen`, and adds its own.
+        """
         answers: list[Job | HourhandError | None] = []
         shards: list[int | None] = []
         for new in news:
@@ -71,7 +97,7 @@ class Jobs:
             answers.append(refusal)
             shards.append(shard)
         if dry_run:
-            return await self._would_create(tenant, news, answers)
+            return await self._would_create(tenant, news, answers, shards, foreseen or self.foresee(tenant))
         todo = [index for index, answer in enumerate(answers) if answer is None]
         for _ in range(_ID_DRAWS):  # ids are drawn; a clash with another process is drawn again
             if not todo:
@@ -96,7 +122,7 @@ class Jobs:
                     case Refusal.UNAVAILABLE:
                         answers[index] = Unavailable("the database for this job does not answer; try again")
                     case Unfit(why=why):
-                        answers[index] = _unfit(why)
+                        answers[index] = unfit(why)
                     case _:
                         answers[index] = answer
             todo = clashed
@@ -127,6 +153,11 @@ class Jobs:
             raise Ambiguous(f"several jobs are named {reference[:200]!r}; use an id or a key")
         return found[0]
 
+    async def other_roots(self, tenant: str, job_id: int) -> list[Job]:
+        """The other roots of the graph of a root."""
+        graph = await self._store.graph(tenant, job_id)
+        return [await self.get(tenant, one.id) for one in graph if one.id != job_id and not one.parents]
+
     async def page(self, tenant: str, query: JobQuery) -> JobPage:
         """A page of jobs, newest first."""
         return await self._store.list_jobs(tenant, query)
@@ -143,9 +174,14 @@ class Jobs:
         change: Callable[[Job, int], NewJob],
         expected_version: int | None = None,
         *,
+        with_roots: bool = False,
         dry_run: bool = False,
+        foreseen: Foreseen | None = None,
     ) -> Changed:
-        """Make a new version from the present one; `change` may be called more than once."""
+        """Make a new version from the present one; `change` may be called more than once.
+
+        With `with_roots` the other roots of its graph get the same times at the same moment.
+        """
 
         def decide(job: Job, now_at: int) -> JobEdit:
             if expected_version is not None and job.version != expected_version:
@@ -171,7 +207,10 @@ class Jobs:
             until = job.paused_until if new.paused else None
             return JobEdit(spec=new.spec, paused=new.paused, note=new.note, paused_until=until)
 
-        return await self._change(tenant, job_id, decide, dry_run, EventType.JOB_CHANGED)
+        if dry_run:
+            foreseen = foreseen or self.foresee(tenant)
+            return await self._would_change(tenant, job_id, decide, foreseen, with_roots)
+        return await self._change(tenant, job_id, decide, False, EventType.JOB_CHANGED, with_roots)
 
     async def upsert(
         self,
@@ -180,7 +219,9 @@ class Jobs:
         change: Callable[[Job | None, int], NewJob],
         expected_version: int | None = None,
         *,
+        with_roots: bool = False,
         dry_run: bool = False,
+        foreseen: Foreseen | None = None,
     ) -> tuple[Changed, bool]:
         """Create the job with this key or make it what `change` says; True when it was created.
 
@@ -193,14 +234,23 @@ class Jobs:
                 if expected_version is not None:
                     raise Outdated(f"there is no job with the key {key!r}, so no version {expected_version}")
                 try:
-                    job = await self.create(tenant, change(None, now_at), dry_run=dry_run)
+                    new = change(None, now_at)
+                    job = await self.create(tenant, new, dry_run=dry_run, foreseen=foreseen)
                 except Conflict:
                     continue
                 return Changed(job=job, effective_from=job.created_at), True
             if expected_version is None and _is_already(job, change(job, now_at)):
                 return Changed(job=job, effective_from=now_at), False
             try:
-                changed = await self.update(tenant, job.id, change, expected_version, dry_run=dry_run)
+                changed = await self.update(
+                    tenant,
+                    job.id,
+                    change,
+                    expected_version,
+                    with_roots=with_roots,
+                    dry_run=dry_run,
+                    foreseen=foreseen,
+                )
             except NotFound:
                 continue
             return changed, False
@@ -240,16 +290,25 @@ class Jobs:
     ) -> Changed:
         """Remove a job; a running run finishes unless told otherwise."""
         if dry_run:
-            return Changed(job=await self.get(tenant, job_id), effective_from=self._clock.now())
+            job = await self.get(tenant, job_id)
+            children = [one for one in await self._store.graph(tenant, job_id) if job_id in one.parents]
+            if children:
+                raise Conflict(still_followed(children))
+            return Changed(job=job, effective_from=self._clock.now())
         changed = await self._store.delete_job(tenant, job_id, cancel_running)
         if changed is None:
             raise NotFound("there is no such job")
         self._changed(EventType.JOB_DELETED, [changed.job])
         return changed
 
-    async def run_now(self, tenant: str, job_id: int, *, request_key: str | None = None) -> RunKey:
-        """A run beside the schedule, due at once; the same request key gives the same run."""
-        key = await self._store.add_run(tenant, job_id, request_key)
+    async def run_now(
+        self, tenant: str, job_id: int, *, request_key: str | None = None, downstream: bool = False
+    ) -> RunKey:
+        """A run beside the schedule, due at once; the same request key gives the same run.
+
+        With `downstream` all that follow the job have a run after it.
+        """
+        key = await self._store.add_run(tenant, job_id, request_key, downstream=downstream)
         if key is None:
             raise NotFound("there is no such job")
         return key
@@ -325,35 +384,55 @@ class Jobs:
             raise Invalid(str(error), [error.fault]) from None
 
     async def _change(
-        self, tenant: str, job_id: int, decide: Callable[[Job, int], JobEdit], dry_run: bool, kind: EventType
+        self,
+        tenant: str,
+        job_id: int,
+        decide: Decide,
+        dry_run: bool,
+        kind: EventType,
+        with_roots: bool = False,
     ) -> Changed:
         if dry_run:
-            return await self._would_change(tenant, job_id, decide)
-        changed = await self._store.change_job(tenant, job_id, decide)
+            return await self._would_change(tenant, job_id, decide, self.foresee(tenant))
+        changed = await self._store.change_job(tenant, job_id, decide, roots_too=with_roots)
         if changed is None:
             raise NotFound("there is no such job")
         self._changed(kind, [changed.job])
         return changed
 
     async def _would_create(
-        self, tenant: str, news: Sequence[NewJob], refusals: Sequence[Job | HourhandError | None]
+        self,
+        tenant: str,
+        news: Sequence[NewJob],
+        refusals: Sequence[Job | HourhandError | None],
+        shards: Sequence[int | None],
+        foreseen: Foreseen,
     ) -> list[Job | HourhandError]:
         """What creating would answer; the jobs have no id yet."""
         now_at = self._clock.now()
         answers: list[Job | HourhandError] = []
-        keys: set[str] = set()
-        for new, refusal in zip(news, refusals, strict=True):
+        for new, refusal, shard in zip(news, refusals, shards, strict=True):
             key = new.spec.key
             if refusal is not None:
                 answers.append(refusal)
-            elif key is not None and (key in keys or await self._by_key(tenant, key) is not None):
+                continue
+            if key is not None and (foreseen.by_key(key) or await self._by_key(tenant, key) is not None):
                 answers.append(_key_taken(key))
-            else:
-                answers.append(_draft_as_job(tenant, new, now_at))
-                keys.update({key} if key is not None else ())
+                continue
+            job = graph_job(self._ids.job_id(shard or 0), new.spec)
+            try:
+                if job.parents:
+                    await foreseen.check(job)
+            except Invalid as error:
+                answers.append(error)
+                continue
+            foreseen.would_create(job)
+            answers.append(would_be(tenant, new.spec, now_at, paused=new.paused, note=new.note))
         return answers
 
-    async def _would_change(self, tenant: str, job_id: int, decide: Callable[[Job, int], JobEdit]) -> Changed:
+    async def _would_change(
+        self, tenant: str, job_id: int, decide: Decide, foreseen: Foreseen, with_roots: bool = False
+    ) -> Changed:
         job = await self.get(tenant, job_id)
         now_at = self._clock.now()
         edit = decide(job, now_at)
@@ -363,7 +442,9 @@ class Jobs:
             and await self._by_key(tenant, edit.spec.key)
         ):
             raise _key_taken(edit.spec.key)
-        return Changed(job=_edited(job, edit, now_at), effective_from=now_at)
+        if edit.spec.timing != job.spec.timing:
+            await foreseen.check(graph_job(job_id, edit.spec), with_roots=with_roots)
+        return Changed(job=would_become(job, edit, now_at), effective_from=now_at)
 
     async def _by_key(self, tenant: str, key: str) -> Job | None:
         found = await self._store.find_jobs(tenant, key, limit=0)
@@ -381,6 +462,8 @@ class Jobs:
 
     def _check_place(self, job: Job, spec: JobSpec) -> None:
         """A job stays where its id says; another key must belong there too, or it could not be found by it."""
+        if any(shard_of(parent) != shard_of(job.id) for parent in parents_of(spec.timing)):
+            raise Invalid("the jobs of a graph must lie in one database", [split_graph_fault()])
         if spec.key is None or spec.key == job.spec.key:
             return
         shard = self._store.place(job.tenant, spec)
@@ -418,42 +501,6 @@ def _key_taken(key: str | None) -> Conflict:
     return Conflict(f"the key {key!r} belongs to another job")
 
 
-def _unfit(why: str) -> Invalid:
-    return Invalid(why, [Fault(pointer="/after", expected="jobs that it may follow", got=why)])
-
-
 def _is_already(job: Job, new: NewJob) -> bool:
     same_pause = new.paused == (job.state is JobState.PAUSED) and (not new.paused or new.note == job.note)
     return new.spec == job.spec and same_pause
-
-
-def _draft_as_job(tenant: str, new: NewJob, now_at: int) -> Job:
-    """A job as it would be, for dry runs."""
-    since = now_at if new.spec.starts_at is None else max(now_at, new.spec.starts_at - 1)
-    return Job(
-        id=0,
-        tenant=tenant,
-        spec=new.spec,
-        state=JobState.PAUSED if new.paused else JobState.ACTIVE,
-        note=new.note,
-        since=since,
-        until=last_time(new.spec, new.spec.rule, since, used=0),
-        created_at=now_at,
-        updated_at=now_at,
-    )
-
-
-def _edited(job: Job, edit: JobEdit, now_at: int) -> Job:
-    """A job as an edit would leave it, for dry runs; `max_runs` counts anew here."""
-    since = now_at if edit.spec.starts_at is None else max(now_at, edit.spec.starts_at - 1)
-    return msgspec.structs.replace(
-        job,
-        spec=edit.spec,
-        version=job.version + 1,
-        state=JobState.PAUSED if edit.paused else JobState.ACTIVE,
-        note=edit.note,
-        paused_until=edit.paused_until,
-        since=since,
-        until=last_time(edit.spec, edit.spec.rule, since, used=0),
-        updated_at=now_at,
-    )

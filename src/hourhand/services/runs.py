@@ -138,10 +138,10 @@ class Runs:
                 query = None if onward is None else msgspec.structs.replace(query, before=onward)
         return [found[key] for key in keys if key in found]
 
-    async def requeue(self, tenant: str, keys: Sequence[RunKey]) -> list[RunKey]:
-        """Send dead letters back; says which were there."""
+    async def requeue(self, tenant: str, keys: Sequence[RunKey], *, downstream: bool = False) -> list[RunKey]:
+        """Send dead letters back, with `downstream` also what was skipped because of them; says which were there."""
         _check_size(keys)
-        return await self._store.requeue(tenant, keys)
+        return await self._store.requeue(tenant, keys, downstream=downstream)
 
     async def discard(self, tenant: str, keys: Sequence[RunKey]) -> list[RunKey]:
         """Remove dead letters; says which were there."""

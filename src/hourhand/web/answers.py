@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 from starlette.responses import Response
 
+from hourhand.core.dag import MOST_NAMED, parents_of
 from hourhand.core.identity import format_job_id, format_run_id
 from hourhand.core.instant import SECOND_US, format_instant
 from hourhand.core.lifecycle import FINAL
@@ -16,11 +17,13 @@ from hourhand.core.run import AttemptRow, DeadLetter, Progress, RunView
 from hourhand.core.schedule import Occurrence
 from hourhand.ports.events import EventType
 from hourhand.ports.store import DeadGroup, JobMarks, NodeInfo
+from hourhand.services.graphs import GraphView
 from hourhand.services.overview import Sizes, alive
 from hourhand.services.recent import Hour, Minute
 from hourhand.services.run_logs import LogPage
 from hourhand.services.runs import Status
 from hourhand.web.documents import job_document, spec_document
+from hourhand.web.names import Names, upstream_of
 
 _ENCODER = msgspec.json.Encoder()
 _MILLISECOND_US = SECOND_US // 1000
@@ -44,8 +47,8 @@ def entity_tag(job: Job) -> dict[str, str]:
     return {"ETag": f'"{job.version}"'}
 
 
-def job_answer(job: Job, next_at: int | None) -> dict[str, Any]:
-    """A job: its document, and what only answers carry."""
+def job_answer(job: Job, next_at: int | None, names: Names) -> dict[str, Any]:
+    """A job: its document, and what only answers carry; `names` has those of the jobs that it follows."""
     return {
         "job_id": format_job_id(job.id) if job.id else None,
         **job_document(job),
@@ -55,12 +58,15 @@ def job_answer(job: Job, next_at: int | None) -> dict[str, Any]:
         "created_at": format_instant(job.created_at),
         "updated_at": format_instant(job.updated_at),
         "next_fire_time": instant(next_at),
-        "schedule_in_words": in_words(job),
+        "schedule_in_words": in_words(job, names),
     }
 
 
-def in_words(job: Job) -> str:
+def in_words(job: Job, names: Names) -> str:
     """A job's schedule for people."""
+    parents = [names.get(one) or format_job_id(one) for one in parents_of(job.spec.timing)]
+    if parents:
+        return f"after {_listed(parents)}"
     rule = job.spec.rule
     return "once" if rule is None else rule.describe()
 
@@ -77,8 +83,9 @@ def status_answer(job: Job, status: Status) -> dict[str, Any]:
     }
 
 
-def run_answer(run: RunView) -> dict[str, Any]:
-    """A run with all its attempts."""
+def run_answer(run: RunView, names: Names) -> dict[str, Any]:
+    """A run with all its attempts; `names` has those of the jobs that it mentions."""
+    culprit = upstream_of(run)
     first = next((row for row in run.attempts if row.started_at is not None), None)
     last = run.attempts[-1] if run.attempts else None
     started_at = first.started_at if first else run.began_at
@@ -101,6 +108,9 @@ def run_answer(run: RunView) -> dict[str, Any]:
         "version": run.version,
         "retry_count": run.tries,
         "waits_for_slot": run.waits_for_slot,
+        "waits_for": [_mentioned(one, names) for one in run.waits_for],
+        "wait_until": instant(run.wait_until),
+        "upstream": None if culprit is None else {**_mentioned(culprit[0], names), "outcome": culprit[1]},
         "cancel_asked": run.cancel_asked,
         "awaits_report": run.awaits_report,
         "deadline_at": instant(run.deadline_at),
@@ -126,7 +136,38 @@ def log_answer(page: LogPage) -> dict[str, Any]:
     }
 
 
-def dead_letter_answer(letter: DeadLetter, run: RunView | None = None) -> dict[str, Any]:
+def graph_answer(view: GraphView) -> dict[str, Any]:
+    """A graph: its jobs by level, and who follows whom."""
+    shown = {node.job.id for node in view.nodes}
+    return {
+        "job_id": format_job_id(view.job_id),
+        "at": instant(view.at),
+        "jobs": [
+            {
+                "job_id": format_job_id(node.job.id),
+                "name": node.job.name,
+                "key": node.job.key,
+                "state": node.state,
+                "after": [format_job_id(parent) for parent in node.job.parents],
+                "level": node.level,
+                "status": None if node.run is None else node.run.state,
+                "scheduled_at": None if node.run is None else format_instant(node.run.scheduled_at),
+            }
+            for node in view.nodes
+        ],
+        "edges": [
+            [format_job_id(parent), format_job_id(node.job.id)]
+            for node in view.nodes
+            for parent in node.job.parents
+            if parent in shown
+        ],
+        "truncated": view.truncated,
+    }
+
+
+def dead_letter_answer(
+    letter: DeadLetter, run: RunView | None = None, names: Names | None = None
+) -> dict[str, Any]:
     """A dead letter; with its run where one is asked for."""
     answer = {
         "run_id": letter.run_id,
@@ -139,7 +180,7 @@ def dead_letter_answer(letter: DeadLetter, run: RunView | None = None) -> dict[s
         "error": letter.error,
         "fingerprint": letter.fingerprint,
     }
-    return answer if run is None else {**answer, "run": run_answer(run)}
+    return answer if run is None else {**answer, "run": run_answer(run, names or {})}
 
 
 def dead_group_answer(group: DeadGroup) -> dict[str, Any]:
@@ -268,6 +309,17 @@ def _attempt(row: AttemptRow) -> dict[str, Any]:
         "reason": detail.get("reason"),
         "detail": more or None,
     }
+
+
+def _mentioned(job_id: int, names: Names) -> dict[str, Any]:
+    return {"job_id": format_job_id(job_id), "name": names.get(job_id)}
+
+
+def _listed(words: Sequence[str]) -> str:
+    if len(words) > MOST_NAMED:
+        words = [*words[: MOST_NAMED - 1], f"{len(words) - MOST_NAMED + 1} others"]
+    *most, last = words
+    return f"{', '.join(most)} and {last}" if most else last
 
 
 def _progress(progress: Progress) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from hourhand import __version__
 from hourhand.clock import Clock
 from hourhand.ports.store import Store
 from hourhand.services.event_log import EventLog
+from hourhand.services.graphs import Graphs
 from hourhand.services.jobs import Jobs
 from hourhand.services.overview import Overview
 from hourhand.services.recent import Recent
@@ -52,6 +53,7 @@ def create_app(
     )
     app.state.context = WebContext(
         jobs=jobs,
+        graphs=Graphs(store=store, clock=clock),
         runs=runs,
         reports=reports or Reports(store=store),
         logs=RunLogs(store=store, runs=runs, clock=clock),

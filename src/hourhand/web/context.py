@@ -11,6 +11,7 @@ from hourhand.core.model import DEFAULT_TENANT
 from hourhand.errors import NotAllowed
 from hourhand.ports.store import Store
 from hourhand.services.event_log import EventLog
+from hourhand.services.graphs import Graphs
 from hourhand.services.jobs import Jobs
 from hourhand.services.overview import Overview
 from hourhand.services.reports import Reports
@@ -32,6 +33,7 @@ class WebContext(msgspec.Struct, frozen=True, kw_only=True):
     """Everything a route may use."""
 
     jobs: Jobs
+    graphs: Graphs
     runs: Runs
     reports: Reports
     logs: RunLogs

@@ -17,6 +17,7 @@ from hourhand.web.json_text import json_kind
 from hourhand.web.report_document import ReportDocument
 from hourhand.web.schema import (
     DeadFilterDocument,
+    DeadRequeueDocument,
     DeadSelectionDocument,
     DstDocument,
     HttpTargetDocument,
@@ -25,6 +26,7 @@ from hourhand.web.schema import (
     PauseDocument,
     PythonTargetDocument,
     RetryDocument,
+    RunDocument,
     ScheduleDocument,
     ShellTargetDocument,
 )
@@ -61,6 +63,8 @@ Document = TypeVar(
     JobDocument,
     PauseDocument,
     DeadSelectionDocument,
+    DeadRequeueDocument,
+    RunDocument,
     ScheduleDocument,
     DeadFilterDocument,
     ReportDocument,

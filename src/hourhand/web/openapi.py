@@ -14,10 +14,26 @@ from pydantic.json_schema import models_json_schema
 from hourhand import __version__
 from hourhand.web.problems import CONTENT_TYPE, Problem
 from hourhand.web.report_document import ReportDocument
-from hourhand.web.schema import DeadSelectionDocument, JobDocument, PauseDocument, ScheduleDocument
+from hourhand.web.schema import (
+    DeadRequeueDocument,
+    DeadSelectionDocument,
+    JobDocument,
+    PauseDocument,
+    RunDocument,
+    ScheduleDocument,
+)
 
 _REFERENCE = "#/components/schemas/{model}"
-_DOCUMENTS = (JobDocument, PauseDocument, DeadSelectionDocument, ScheduleDocument, ReportDocument, Problem)
+_DOCUMENTS = (
+    JobDocument,
+    PauseDocument,
+    RunDocument,
+    DeadSelectionDocument,
+    DeadRequeueDocument,
+    ScheduleDocument,
+    ReportDocument,
+    Problem,
+)
 _MEANINGS = {
     400: "The body is not JSON.",
     401: "The token is missing or of something else.",

@@ -16,8 +16,8 @@ from hourhand.web.faults import refusal
 from hourhand.web.json_text import read_document
 from hourhand.web.schema import READ_ONLY, target_kind
 
-_BELONGS_TO = {"cron": ("tz", "dst"), "every": ("phase",), "at": ()}
-_SCHEDULE_FIELDS = frozenset({"cron", "tz", "dst", "every", "phase", "at", "after"})
+_BELONGS_TO = {"cron": ("tz", "dst"), "every": ("phase",), "at": (), "after": ("wait",)}
+_SCHEDULE_FIELDS = frozenset({"cron", "tz", "dst", "every", "phase", "at", "after", "wait"})
 _HINTS = {
     "state": "pause and resume by POST …/pause and …/resume, or patch paused",
     "paused_until": "give until to POST …/pause",

@@ -144,7 +144,7 @@ class MisfireDocument(BaseModel):
 
 
 class JobDocument(BaseModel):
-    """A job: exactly one of cron, every and at says when; target or callback_url says what."""
+    """A job: exactly one of cron, every, at and after says when; target or callback_url says what."""
 
     model_config = ConfigDict(
         **_CONFIG,
@@ -184,7 +184,11 @@ class JobDocument(BaseModel):
     )
     at: Instant | None = _field("When, once. A time in the past fires now.", "2026-11-16T08:00:00Z")
     after: list[str] | None = _field(
-        "Not available in this version: jobs that go before.", ["J-0000000000000"]
+        "When, as jobs that it follows, by id or key: it runs when all have succeeded for the same time.",
+        ["J-0000000000000", "billing/daily"],
+    )
+    wait: Duration | None = _field(
+        "How long a run waits for the last of the jobs in `after`, once the first has ended.", "2h", "1d"
     )
     starts_at: Instant | None = _field("No run before it.", "2026-11-16T00:00:00Z")
     ends_at: Instant | None = _field("No run after it.", "2027-11-16T00:00:00Z")
@@ -249,6 +253,22 @@ class DeadSelectionDocument(BaseModel):
         "Which ones, by what they have in common.", {"error": "5f2a9c01"}
     )
     dry_run: bool | None = _field("Say what would be done, and do nothing.", False, False)
+
+
+class DeadRequeueDocument(DeadSelectionDocument):
+    """Dead letters to send back."""
+
+    downstream: bool | None = _field(
+        "Let what was skipped because of them wait for its parents again.", False, False
+    )
+
+
+class RunDocument(BaseModel):
+    """How a job is run by hand."""
+
+    model_config = _CONFIG
+
+    downstream: bool | None = _field("Run all that follow it after it.", False, False)
 
 
 class ScheduleDocument(BaseModel):

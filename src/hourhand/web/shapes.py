@@ -50,6 +50,8 @@ class JobAnswer(BaseModel):
     every: str | None = _may_be("Or the time between two runs.", "15m")
     phase: str | None = _may_be("An instant that `every` counts from.", _TIME)
     at: str | None = _may_be("Or the one time.", _TIME)
+    after: list[str] | None = _may_be("Or the jobs that it follows, by id.", [_JOB])
+    wait: str | None = _may_be("How long its runs wait for the last of those.", "1d")
     starts_at: str | None = _is("No run before it.", None)
     ends_at: str | None = _is("No run after it.", None)
     max_runs: int | None = _is("How many runs there will be.", None)
@@ -116,6 +118,7 @@ class Started(BaseModel):
     model_config = _CONFIG
 
     run_id: str | None = _is("The run; null in a dry run.", _RUN)
+    followed_by: int | None = _may_be("How many jobs have a run after it, with `downstream`.", 3)
     dry_run: bool | None = _may_be("True where nothing was written.", True)
 
 
@@ -136,6 +139,21 @@ class AttemptAnswer(BaseModel):
     error: str | None = _is("What went wrong.", None)
     reason: str | None = _is("Why it was skipped or cancelled.", None)
     detail: dict[str, Any] | None = _is("What else was kept.", None)
+
+
+class MentionedJob(BaseModel):
+    """Another job that has to do with a run."""
+
+    model_config = _CONFIG
+
+    job_id: str = _is("Its id.", _JOB)
+    name: str | None = _is("What people call it.", "daily-report")
+
+
+class UpstreamAnswer(MentionedJob):
+    """The job because of whom a run was skipped."""
+
+    outcome: str = _is("How its run ended; MISSING where it had none.", "FAILED")
 
 
 class ProgressAnswer(BaseModel):
@@ -170,6 +188,9 @@ class RunAnswer(BaseModel):
     version: int | None = _is("Of the job; null before it is taken.", 1)
     retry_count: int = _is("Failed attempts since it was last requeued.", 0)
     waits_for_slot: bool = _is("Whether it waits for another run of its job to end.", False)
+    waits_for: list[MentionedJob] = _is("Jobs that it follows and whose runs have not ended.", [])
+    wait_until: str | None = _is("When it waits for them no longer.", None)
+    upstream: UpstreamAnswer | None = _is("Because of whom it was skipped.", None)
     cancel_asked: bool = _is("Whether somebody wants it cancelled.", False)
     awaits_report: bool = _is("Whether its target accepted it and is to report.", False)
     deadline_at: str | None = _is("Until when the present attempt may take; null unless it runs.", None)
@@ -308,6 +329,33 @@ class MissedList(BaseModel):
     model_config = _CONFIG
 
     data: list[MissedAnswer] = _is("The gaps.", [])
+
+
+class GraphJobAnswer(BaseModel):
+    """A job of a graph."""
+
+    model_config = _CONFIG
+
+    job_id: str = _is("Its id.", _JOB)
+    name: str = _is("Its label.", "daily-report")
+    key: str | None = _is("Its key.", "billing/daily")
+    state: Literal["active", "paused", "completed"] = _is("Whether it makes runs.", "active")
+    after: list[str] = _is("The jobs that it follows; none for a root.", [])
+    level: int = _is("How far below the roots it is.", 0)
+    status: StateWord | None = _is("Of its run; null where it has none.", "SUCCEEDED")
+    scheduled_at: str | None = _is("The nominal time of that run.", _TIME)
+
+
+class GraphAnswer(BaseModel):
+    """A job with all that hang together with it."""
+
+    model_config = _CONFIG
+
+    job_id: str = _is("The job that was asked for.", _JOB)
+    at: str | None = _is("The nominal time whose runs are shown; null: the newest of each job.", None)
+    jobs: list[GraphJobAnswer] = _is("The jobs, by level.", [])
+    edges: list[list[str]] = _is("Who is followed by whom.", [[_JOB, "J-0d3x8m2k7q1vv"]])
+    truncated: bool = _is("Whether there are more, further away.", False)
 
 
 class BulkResult(BaseModel):

@@ -1,13 +1,15 @@
-"""When a document says a job fires: exactly one of cron, every and at, with what may stand beside it.
+"""When a document says a job fires: exactly one of cron, every, at and after, with what may stand beside it.
 
-Expressions, zones and DST policies are `core.schedule`'s; its errors become faults that name the field.
+Expressions, zones and DST policies are `core.schedule`'s; its errors become faults that name the field. Keys in
+`after` have become ids before (`references`).
 """
 
 from functools import lru_cache
 
 from hourhand.core.fault import Fault
-from hourhand.core.instant import SECOND_US, format_instant
-from hourhand.core.model import CronTiming, EveryTiming, Job, OnceTiming, Timing
+from hourhand.core.identity import parse_job_id
+from hourhand.core.instant import SECOND_US, format_duration, format_instant
+from hourhand.core.model import AfterTiming, CronTiming, EveryTiming, Job, OnceTiming, Timing
 from hourhand.core.schedule import ScheduleError, parse_cron
 from hourhand.errors import Invalid
 from hourhand.web.faults import refusal
@@ -15,26 +17,17 @@ from hourhand.web.fields import shown
 from hourhand.web.schema import DstDocument, JobDocument
 
 SCHEDULES = ("cron", "every", "at", "after")
+DEFAULT_WAIT_US = AfterTiming(parents=()).wait_us
 _DEFAULT_DST = DstDocument.model_validate({"gap": "after", "fold": "auto"})
 
 
 def timing_of(document: JobDocument, now_at: int, replaces: Job | None, faults: list[Fault]) -> Timing | None:
     """The timing that a document names; None with its faults added where it names none."""
     named = [name for name in SCHEDULES if getattr(document, name) is not None]
-    if document.after is not None:
-        faults.append(
-            Fault(
-                pointer="/after",
-                expected="cron, every or at",
-                got="after",
-                hint="graphs of jobs are not available in this version",
-            )
-        )
-        return None
     if len(named) != 1:
         got = " and ".join(named) if named else "none of them"
         pointer = f"/{named[1]}" if named else ""
-        faults.append(Fault(pointer=pointer, expected="exactly one of cron, every and at", got=got))
+        faults.append(Fault(pointer=pointer, expected="exactly one of cron, every, at and after", got=got))
         return None
     faults += _misplaced(document, named[0])
     if document.every is not None:
@@ -44,6 +37,8 @@ def timing_of(document: JobDocument, now_at: int, replaces: Job | None, faults: 
         return EveryTiming(interval_us=document.every, phase_at=_phase(document, now_at, replaces))
     if document.at is not None:
         return OnceTiming(at=document.at)
+    if document.after is not None:
+        return _after_timing(document.after, document.wait, faults)
     try:
         return cron_timing(str(document.cron), document.tz, document.dst)
     except Invalid as error:
@@ -59,6 +54,22 @@ def cron_timing(expression: str, tz: str | None, dst: DstDocument | None) -> Cro
         return _cron_timing(expression, tz or "UTC", str(gap), str(fold))
     except ScheduleError as error:
         raise refusal([_schedule_fault(error, tz)]) from None
+
+
+def _after_timing(named: list[str], wait_us: int | None, faults: list[Fault]) -> AfterTiming | None:
+    parents: set[int] = set()
+    wrong = []
+    for index, text in enumerate(named):
+        try:
+            parents.add(parse_job_id(text))
+        except ValueError:
+            wrong.append(Fault(pointer=f"/after/{index}", expected="a job id", got=shown(text)))
+    faults += wrong
+    if wrong:
+        return None
+    return AfterTiming(
+        parents=tuple(sorted(parents)), wait_us=DEFAULT_WAIT_US if wait_us is None else wait_us
+    )
 
 
 def _phase(document: JobDocument, now_at: int, replaces: Job | None) -> int:
@@ -80,6 +91,8 @@ def _misplaced(document: JobDocument, schedule: str) -> list[Fault]:
             faults.append(_only_beside("dst", "cron", "an object"))
     if schedule != "every" and document.phase is not None:
         faults.append(_only_beside("phase", "every", format_instant(document.phase)))
+    if schedule != "after" and document.wait is not None and document.wait != DEFAULT_WAIT_US:
+        faults.append(_only_beside("wait", "after", format_duration(document.wait)))
     return faults
 
 

@@ -9,6 +9,7 @@ from hourhand.web.routes import (
     bulk,
     dead_letters,
     events,
+    graphs,
     jobs,
     operations,
     page,
@@ -20,7 +21,19 @@ from hourhand.web.routes import (
 # One flat router, for a request is held against each router in turn. Fixed paths come before those with an
 # id in the same place.
 API = APIRouter()
-for _module in (bulk, applying, jobs, actions, runs, reports, dead_letters, schedules, events, operations):
+for _module in (
+    bulk,
+    applying,
+    jobs,
+    actions,
+    graphs,
+    runs,
+    reports,
+    dead_letters,
+    schedules,
+    events,
+    operations,
+):
     API.routes.extend(_module.router.routes)
 PROCESS = operations.process_router
 PAGE = page.router

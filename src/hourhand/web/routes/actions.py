@@ -22,6 +22,7 @@ from hourhand.web.context import WebContext, caller_of
 from hourhand.web.cursors import page, read_cursor, write_cursor
 from hourhand.web.faults import validated
 from hourhand.web.json_text import read_object
+from hourhand.web.names import parents_of_jobs, parents_of_runs
 from hourhand.web.openapi import problems, takes
 from hourhand.web.requests import (
     CursorText,
@@ -34,7 +35,7 @@ from hourhand.web.requests import (
     json_body,
 )
 from hourhand.web.routes.jobs import JobIdText, changed_answer
-from hourhand.web.schema import PauseDocument
+from hourhand.web.schema import PauseDocument, RunDocument
 from hourhand.web.shapes import JobAnswer, MissedList, NextTimes, RunList, Started, StatusAnswer, VersionList
 
 router = APIRouter(tags=["jobs"], route_class=StrictRoute)
@@ -60,7 +61,7 @@ async def pause_job(request: Request, job_id: JobIdText, dry_run: DryRun = False
     changed = await web.jobs.pause(
         tenant, job_id_in(job_id), note=asked.note, until_at=asked.until, dry_run=dry_run
     )
-    return changed_answer(web, changed, dry_run)
+    return await changed_answer(web, changed, dry_run)
 
 
 @router.post(
@@ -74,7 +75,7 @@ async def resume_job(request: Request, job_id: JobIdText, dry_run: DryRun = Fals
     web, tenant = caller_of(request)
     await empty_body(request)
     changed = await web.jobs.resume(tenant, job_id_in(job_id), dry_run=dry_run)
-    return changed_answer(web, changed, dry_run)
+    return await changed_answer(web, changed, dry_run)
 
 
 @router.post(
@@ -83,6 +84,7 @@ async def resume_job(request: Request, job_id: JobIdText, dry_run: DryRun = Fals
     summary="Run a job now, beside its schedule",
     response_model=Started,
     responses=problems(404, 429, body=True),
+    openapi_extra=takes(RunDocument, required=False),
 )
 async def run_job(
     request: Request,
@@ -90,15 +92,19 @@ async def run_job(
     dry_run: DryRun = False,
     request_key: RequestKey = None,
 ) -> Response:
-    """The run waits for a free slot like any other."""
+    """The run waits for a free slot like any other. With `downstream` all that follow the job run after it."""
     web, tenant = caller_of(request)
-    await empty_body(request)
+    body = (await json_body(request)).strip()
+    asked = validated(RunDocument, {} if body in (b"", b"null") else read_object(body, "how to run it"))
+    downstream, number = bool(asked.downstream), job_id_in(job_id)
+    more = {"followed_by": len(await web.graphs.followers(tenant, number))} if downstream else {}
     if dry_run:
-        await web.jobs.get(tenant, job_id_in(job_id))
-        return json_answer({"run_id": None, "dry_run": True})
-    key = await web.jobs.run_now(tenant, job_id_in(job_id), request_key=request_key or None)
+        await web.jobs.get(tenant, number)
+        return json_answer({"run_id": None, **more, "dry_run": True})
+    key = await web.jobs.run_now(tenant, number, request_key=request_key or None, downstream=downstream)
     run_id = format_run_id(*key)
-    return json_answer({"run_id": run_id}, 202, {"Location": f"{api_prefix(request)}/runs/{run_id}"})
+    location = f"{api_prefix(request)}/runs/{run_id}"
+    return json_answer({"run_id": run_id, **more}, 202, {"Location": location})
 
 
 @router.get(
@@ -135,7 +141,8 @@ async def job_history(
     newest_at = None if coming else web.clock.now() + SECOND_US
     runs = await web.runs.history(job, before_at=place[0] if place else newest_at, limit=limit)
     onward = write_cursor("history", runs[-1].scheduled_at) if len(runs) == limit else None
-    body, headers = page(request, [run_answer(run) for run in runs], onward)
+    names = await parents_of_runs(web, tenant, runs)
+    body, headers = page(request, [run_answer(run, names) for run in runs], onward)
     return json_answer(body, headers=headers)
 
 
@@ -153,7 +160,7 @@ async def next_times(
     return json_answer(
         {
             "job_id": format_job_id(job.id),
-            "schedule_in_words": in_words(job),
+            "schedule_in_words": in_words(job, await parents_of_jobs(web, tenant, [job])),
             "data": time_answers(_coming(web, job, n)),
         }
     )

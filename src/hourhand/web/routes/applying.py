@@ -12,7 +12,8 @@ from hourhand.core.identity import format_job_id
 from hourhand.core.instant import format_instant
 from hourhand.core.model import CronTiming, Job, JobState
 from hourhand.errors import HourhandError
-from hourhand.services.applying import Action, Applied, Wanted, apply
+from hourhand.services.applying import Action, Applied, Applying, Change, Wanted
+from hourhand.services.foreseen import Foreseen
 from hourhand.services.jobs import MAX_BULK, NewJob
 from hourhand.web.answers import in_words, json_answer
 from hourhand.web.changes import field_changes
@@ -22,8 +23,10 @@ from hourhand.web.faults import refusal
 from hourhand.web.fields import shown
 from hourhand.web.json_text import read_document
 from hourhand.web.lists import listed_documents
+from hourhand.web.names import Names, parents_of_jobs
 from hourhand.web.openapi import problems, takes_many
 from hourhand.web.problems import REQUEST_ID, problem_of
+from hourhand.web.references import parents_named, referenced
 from hourhand.web.requests import DryRun, StrictRoute
 from hourhand.web.schema import JobDocument
 from hourhand.web.shapes import ApplyAnswer
@@ -56,6 +59,7 @@ async def apply_jobs(
     web, tenant = caller_of(request)
     documents = await listed_documents(request, MAX_BULK)
     results: list[dict[str, Any]] = [{"index": index, "key": None} for index in range(len(documents))]
+    foreseen = web.jobs.foresee(tenant) if dry_run else None
     wanted: list[Wanted] = []
     places: list[int] = []
     keys: set[str] = set()
@@ -63,7 +67,7 @@ async def apply_jobs(
         if index % _BREATH == _BREATH - 1:
             await asyncio.sleep(0)
         try:
-            one = _wanted(web, text)
+            one = _wanted(web, tenant, text, foreseen)
             if one.key in keys:
                 raise refusal([Fault(pointer="/key", expected="each key once", got=shown(one.key))])
         except HourhandError as error:
@@ -73,31 +77,39 @@ async def apply_jobs(
             wanted.append(one)
             results[index]["key"] = one.key
             places.append(index)
-    answers = await apply(web.jobs, tenant, wanted, dry_run=dry_run, take_over=take_over)
+    applying = Applying(web.jobs, tenant, foreseen=foreseen, take_over=take_over)
+    answers = await applying.apply(wanted)
+    after = [answer.after for answer in answers if isinstance(answer, Applied) and answer.after]
+    names = await parents_of_jobs(web, tenant, after)
     for index, answer in zip(places, answers, strict=True):
         if isinstance(answer, HourhandError):
             results[index] |= _failure(answer, request)
         else:
-            results[index] |= _success(web, answer)
+            results[index] |= _success(web, answer, names)
     counts = {action: sum(one["action"] == action for one in results) for action in (*Action, "failed")}
     body: dict[str, Any] = {**counts, "results": results}
     return json_answer({**body, "dry_run": True} if dry_run else body)
 
 
-def _wanted(web: WebContext, text: bytes) -> Wanted:
+def _wanted(web: WebContext, tenant: str, text: bytes, foreseen: Foreseen | None) -> Wanted:
     document = read_document(text, "a job document")
     key = document.get("key")
     if not isinstance(key, str) or not key:
         raise refusal([Fault(pointer="/key", expected="a key: jobs are applied by it", got=shown(key))])
 
-    def change(job: Job | None, now_at: int) -> NewJob:
-        new = parse_document(document, now_at, rules=web.settings.documents, replaces=job)
-        return new if job is None else still_paused(new, job)
+    async def prepare() -> Change:
+        resolved = await referenced(web, tenant, document, foreseen)
 
-    return Wanted(key=key, change=change)
+        def change(job: Job | None, now_at: int) -> NewJob:
+            new = parse_document(resolved, now_at, rules=web.settings.documents, replaces=job)
+            return new if job is None else still_paused(new, job)
+
+        return change
+
+    return Wanted(key=key, after=tuple(parents_named(document)), prepare=prepare)
 
 
-def _success(web: WebContext, applied: Applied) -> dict[str, Any]:
+def _success(web: WebContext, applied: Applied, names: Names) -> dict[str, Any]:
     job, before = applied.after, applied.before
     if job is None:
         return {"action": applied.action, "status": 200, "job_id": None}
@@ -112,7 +124,7 @@ def _success(web: WebContext, applied: Applied) -> dict[str, Any]:
     if applied.action is Action.UNCHANGED:
         return answer
     answer |= {
-        "schedule_in_words": in_words(job),
+        "schedule_in_words": in_words(job, names),
         "tz": timing.tz if isinstance(timing, CronTiming) else "UTC",
         "next_after": _times(web, job),
     }

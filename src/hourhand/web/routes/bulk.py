@@ -19,9 +19,11 @@ from hourhand.web.answers import json_answer
 from hourhand.web.context import WebContext, caller_of
 from hourhand.web.documents import parse_document
 from hourhand.web.guards import DOCUMENT_SLACK_BYTES
+from hourhand.web.json_text import read_document
 from hourhand.web.lists import listed_documents
 from hourhand.web.openapi import problems, takes_many
 from hourhand.web.problems import REQUEST_ID, problem_of
+from hourhand.web.references import parents_named, referenced
 from hourhand.web.requests import NDJSON, DryRun, StrictRoute, content_type
 from hourhand.web.schema import JobDocument
 from hourhand.web.shapes import BulkAnswer
@@ -43,7 +45,7 @@ _BREATH = 100  # documents read before other work gets its turn
 async def create_jobs(request: Request, dry_run: DryRun = False) -> Response:
     """A JSON list of up to 1,000 documents, or up to 100,000 lines of JSON (application/x-ndjson).
 
-    Answers 200 with the fate of each. Lines are stored in batches as they come: those of a batch that was
+    One may follow another that comes before it, by its key. Answers 200 with the fate of each. Lines are stored in batches as they come: those of a batch that was
     answered for are durable even if the request breaks off later.
     """
     web, tenant = caller_of(request)
@@ -67,6 +69,8 @@ class _Import:
         self._request_id = request_id
         self._results: list[dict[str, Any]] = []
         self._batch: list[tuple[int, NewJob]] = []
+        self._batch_keys: set[str | None] = set()
+        self._foreseen = web.jobs.foresee(tenant) if dry_run else None
         self._batch_bytes = 0
         self._created = 0
 
@@ -85,10 +89,11 @@ class _Import:
         index = len(self._results)
         self._results.append({"index": index})
         try:
-            rules = self._web.settings.documents
-            self._batch.append((index, parse_document(document, self._web.clock.now(), rules=rules)))
+            value = read_document(document, "a job document")
         except HourhandError as error:
             self._fail(index, error)
+        else:
+            await self._add(index, value)
         self._batch_bytes += len(document)
         if len(self._batch) >= MAX_BULK or self._batch_bytes >= _BATCH_BYTES:
             await self.store()
@@ -98,6 +103,7 @@ class _Import:
     async def store(self) -> None:
         """Store what was collected."""
         batch, self._batch, self._batch_bytes = self._batch, [], 0
+        self._batch_keys.clear()
         if not batch:
             return
         news = [new for _, new in batch]
@@ -121,9 +127,24 @@ class _Import:
         body: dict[str, Any] = {"created": self._created, "failed": failed, "results": self._results}
         return {**body, "dry_run": True} if self._dry_run else body
 
+    async def _add(self, index: int, document: dict[str, Any]) -> None:
+        """Add a document's job; those that it follows may have come before it in this request."""
+        if not self._batch_keys.isdisjoint(parents_named(document)):
+            await self.store()
+        try:
+            document = await referenced(self._web, self._tenant, document, self._foreseen)
+            new = parse_document(document, self._web.clock.now(), rules=self._web.settings.documents)
+        except HourhandError as error:
+            self._fail(index, error)
+        else:
+            self._batch.append((index, new))
+            self._batch_keys.add(new.spec.key)
+
     async def _stored(self, news: Sequence[NewJob]) -> Sequence[Job | HourhandError]:
         try:
-            return await self._web.jobs.create_many(self._tenant, news, dry_run=self._dry_run)
+            return await self._web.jobs.create_many(
+                self._tenant, news, dry_run=self._dry_run, foreseen=self._foreseen
+            )
         except HourhandError as error:
             if not self._created:
                 raise

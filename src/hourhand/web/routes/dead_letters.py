@@ -1,6 +1,7 @@
 """Dead letters: list, group, read, requeue, discard."""
 
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query, Request
@@ -17,6 +18,7 @@ from hourhand.web.cursors import page, read_cursor, write_cursor
 from hourhand.web.faults import refusal, validated
 from hourhand.web.fields import shown
 from hourhand.web.json_text import read_object
+from hourhand.web.names import parents_of_runs
 from hourhand.web.openapi import problems, takes
 from hourhand.web.requests import (
     CursorText,
@@ -29,7 +31,7 @@ from hourhand.web.requests import (
     run_key_in,
 )
 from hourhand.web.routes.runs import RunIdText
-from hourhand.web.schema import DeadFilterDocument, DeadSelectionDocument
+from hourhand.web.schema import DeadFilterDocument, DeadRequeueDocument, DeadSelectionDocument
 from hourhand.web.shapes import DeadChange, DeadGroupList, DeadLetterAnswer, DeadLetterList
 
 router = APIRouter(tags=["dead letters"], route_class=StrictRoute)
@@ -88,12 +90,17 @@ async def list_dead_letters(
     summary="Send dead letters back",
     response_model=DeadChange,
     responses=problems(body=True),
-    openapi_extra=takes(DeadSelectionDocument),
+    openapi_extra=takes(DeadRequeueDocument),
 )
 async def requeue_dead_letters(request: Request, dry_run: DryRun = False) -> Response:
-    """The same runs go on, under the same idempotency key, with all their tries again."""
+    """The same runs go on, under the same idempotency key, with all their tries again.
+
+    With `downstream` the runs that were skipped because of them wait for their parents again.
+    """
     web, tenant = caller_of(request)
-    return await _change(request, web, tenant, web.runs.requeue, dry_run)
+    asked = validated(DeadRequeueDocument, read_object(await json_body(request), "ids or a filter"))
+    requeue = partial(web.runs.requeue, downstream=bool(asked.downstream))
+    return await _change(asked, web, tenant, requeue, dry_run)
 
 
 @router.post(
@@ -106,7 +113,8 @@ async def requeue_dead_letters(request: Request, dry_run: DryRun = False) -> Res
 async def discard_dead_letters(request: Request, dry_run: DryRun = False) -> Response:
     """History keeps them."""
     web, tenant = caller_of(request)
-    return await _change(request, web, tenant, web.runs.discard, dry_run)
+    asked = validated(DeadSelectionDocument, read_object(await json_body(request), "ids or a filter"))
+    return await _change(asked, web, tenant, web.runs.discard, dry_run)
 
 
 @router.get(
@@ -122,7 +130,8 @@ async def read_dead_letter(request: Request, run_id: RunIdText) -> Response:
     letters = await web.runs.dead_among(tenant, [key])
     if not letters:
         raise NotFound(f"{format_run_id(*key)} is not among the dead letters")
-    return json_answer(dead_letter_answer(letters[0], await web.runs.get(tenant, key)))
+    run = await web.runs.get(tenant, key)
+    return json_answer(dead_letter_answer(letters[0], run, await parents_of_runs(web, tenant, [run])))
 
 
 async def _groups(web: WebContext, tenant: str, by: str, query: DeadQuery) -> Response:
@@ -134,8 +143,9 @@ async def _groups(web: WebContext, tenant: str, by: str, query: DeadQuery) -> Re
     return json_answer({"data": [dead_group_answer(group) for group in groups], "next_cursor": None})
 
 
-async def _change(request: Request, web: WebContext, tenant: str, change: Change, dry_run: bool) -> Response:
-    asked = validated(DeadSelectionDocument, read_object(await json_body(request), "ids or a filter"))
+async def _change(
+    asked: DeadSelectionDocument, web: WebContext, tenant: str, change: Change, dry_run: bool
+) -> Response:
     if (asked.ids is None) == (asked.filter is None):
         got = "neither" if asked.ids is None else "both"
         raise refusal([Fault(pointer="", expected="either ids or filter", got=got)])

@@ -14,8 +14,11 @@ from hourhand.web.answers import entity_tag, instant, job_answer, json_answer, m
 from hourhand.web.context import WebContext, caller_of
 from hourhand.web.cursors import page, read_cursor, write_cursor
 from hourhand.web.documents import parse_document, still_paused
+from hourhand.web.json_text import read_document
+from hourhand.web.names import parents_of_jobs
 from hourhand.web.openapi import problems, takes
 from hourhand.web.patches import patched, read_patch
+from hourhand.web.references import referenced
 from hourhand.web.requests import (
     CursorText,
     DryRun,
@@ -36,6 +39,9 @@ MAX_STRIPS = 100
 MAX_MARKS = 100
 
 JobIdText = Annotated[str, Path(description="The job's id.", examples=["J-0d3x8m2k7q1vt"])]
+WithRoots = Annotated[
+    bool, Query(description="Give the other roots of its graph the same times at the same moment.")
+]
 KeyText = Annotated[str, Path(description="The job's key; may contain slashes.", examples=["billing/daily"])]
 
 
@@ -51,11 +57,12 @@ async def create_job(request: Request, dry_run: DryRun = False) -> Response:
     """Answers `{job_id, next_fire_time}`; the whole job with `Prefer: return=representation`."""
     web, tenant = caller_of(request)
     body = await json_body(request)
-    new = parse_document(body, web.clock.now(), rules=web.settings.documents)
+    document = await referenced(web, tenant, read_document(body, "a job document"))
+    new = parse_document(document, web.clock.now(), rules=web.settings.documents)
     job = await web.jobs.create(tenant, new, dry_run=dry_run)
     next_at = web.jobs.next_at(job)
     if prefers_representation(request):
-        answer = job_answer(job, next_at)
+        answer = job_answer(job, next_at, await parents_of_jobs(web, tenant, [job]))
     else:
         answer = {"job_id": format_job_id(job.id) if job.id else None, "next_fire_time": instant(next_at)}
     if dry_run:
@@ -96,7 +103,8 @@ async def list_jobs(
     )
     found = await web.jobs.page(tenant, query)
     onward = None if found.next_before_id is None else write_cursor("jobs", found.next_before_id)
-    jobs = [job_answer(job, web.jobs.next_at(job)) for job in found.jobs]
+    names = await parents_of_jobs(web, tenant, found.jobs)
+    jobs = [job_answer(job, web.jobs.next_at(job), names) for job in found.jobs]
     if not payload:
         jobs = [{**job, "payload": None} for job in jobs]
     body, headers = page(request, jobs, onward, found.missing)
@@ -132,7 +140,7 @@ async def resolve_job(
 ) -> Response:
     """404 when nothing has it, 409 when several jobs have the name."""
     web, tenant = caller_of(request)
-    return _job(web, await web.jobs.resolve(tenant, ref))
+    return await _job(web, await web.jobs.resolve(tenant, ref))
 
 
 @router.put(
@@ -146,21 +154,22 @@ async def upsert_job(request: Request, key: KeyText, dry_run: DryRun = False) ->
     """A document that changes nothing makes no version. Never un-pauses: that is for people to decide."""
     web, tenant = caller_of(request)
     body = await json_body(request)
+    document = await referenced(web, tenant, read_document(body, "a job document"))
 
     def change(job: Job | None, now_at: int) -> NewJob:
-        new = parse_document(body, now_at, rules=web.settings.documents, replaces=job, key=key)
+        new = parse_document(document, now_at, rules=web.settings.documents, replaces=job, key=key)
         return new if job is None else still_paused(new, job)
 
     changed, created = await web.jobs.upsert(tenant, key, change, expected_version(request), dry_run=dry_run)
     status = 201 if created and not dry_run else 200
-    return changed_answer(web, changed, dry_run, status)
+    return await changed_answer(web, changed, dry_run, status)
 
 
 @router.get("/jobs/{job_id}", summary="Read a job", response_model=JobAnswer, responses=problems(404))
 async def read_job(request: Request, job_id: JobIdText) -> Response:
     """The ETag is the version; give it back as If-Match to change only what you have seen."""
     web, tenant = caller_of(request)
-    return _job(web, await web.jobs.get(tenant, job_id_in(job_id)))
+    return await _job(web, await web.jobs.get(tenant, job_id_in(job_id)))
 
 
 @router.patch(
@@ -170,17 +179,21 @@ async def read_job(request: Request, job_id: JobIdText) -> Response:
     responses=problems(404, 409, 412, body=True),
     openapi_extra=takes(JobDocument, "application/merge-patch+json", "application/json"),
 )
-async def patch_job(request: Request, job_id: JobIdText, dry_run: DryRun = False) -> Response:
+async def patch_job(
+    request: Request, job_id: JobIdText, with_roots: WithRoots = False, dry_run: DryRun = False
+) -> Response:
     """A merge patch: what it does not name stays, null resets to the default, another schedule replaces the present one."""
     web, tenant = caller_of(request)
-    patch = read_patch(await json_body(request))
+    patch = await referenced(web, tenant, read_patch(await json_body(request)))
 
     def change(job: Job, now_at: int) -> NewJob:
         return patched(job, patch, now_at, rules=web.settings.documents)
 
     version = expected_version(request)
-    changed = await web.jobs.update(tenant, job_id_in(job_id), change, version, dry_run=dry_run)
-    return changed_answer(web, changed, dry_run)
+    changed = await web.jobs.update(
+        tenant, job_id_in(job_id), change, version, with_roots=with_roots, dry_run=dry_run
+    )
+    return await changed_answer(web, changed, dry_run)
 
 
 @router.put(
@@ -190,40 +203,47 @@ async def patch_job(request: Request, job_id: JobIdText, dry_run: DryRun = False
     responses=problems(404, 409, 412, body=True),
     openapi_extra=takes(JobDocument),
 )
-async def replace_job(request: Request, job_id: JobIdText, dry_run: DryRun = False) -> Response:
+async def replace_job(
+    request: Request, job_id: JobIdText, with_roots: WithRoots = False, dry_run: DryRun = False
+) -> Response:
     """What the document leaves out has its default, but a paused job stays paused unless `paused` is named."""
     web, tenant = caller_of(request)
     body = await json_body(request)
+    document = await referenced(web, tenant, read_document(body, "a job document"))
 
     def change(job: Job, now_at: int) -> NewJob:
-        return parse_document(body, now_at, rules=web.settings.documents, replaces=job)
+        return parse_document(document, now_at, rules=web.settings.documents, replaces=job)
 
     version = expected_version(request)
-    changed = await web.jobs.update(tenant, job_id_in(job_id), change, version, dry_run=dry_run)
-    return changed_answer(web, changed, dry_run)
+    changed = await web.jobs.update(
+        tenant, job_id_in(job_id), change, version, with_roots=with_roots, dry_run=dry_run
+    )
+    return await changed_answer(web, changed, dry_run)
 
 
-@router.delete("/jobs/{job_id}", summary="Delete a job", response_model=Deleted, responses=problems(404))
+@router.delete("/jobs/{job_id}", summary="Delete a job", response_model=Deleted, responses=problems(404, 409))
 async def delete_job(
     request: Request,
     job_id: JobIdText,
     cancel_running: Annotated[bool, Query(description="Cancel what runs; else it finishes.")] = False,
     dry_run: DryRun = False,
 ) -> Response:
-    """Its coming runs are dropped; its versions and history stay."""
+    """Its coming runs are dropped; its versions and history stay. 409 names the jobs that still follow it."""
     web, tenant = caller_of(request)
     await web.jobs.delete(tenant, job_id_in(job_id), cancel_running=cancel_running, dry_run=dry_run)
     return json_answer({"deleted": True, "dry_run": True} if dry_run else {"deleted": True})
 
 
-def changed_answer(web: WebContext, changed: Changed, dry_run: bool, status: int = 200) -> Response:
+async def changed_answer(web: WebContext, changed: Changed, dry_run: bool, status: int = 200) -> Response:
     """A job after a change, and from when on the change holds."""
-    answer: dict[str, Any] = job_answer(changed.job, web.jobs.next_at(changed.job))
+    names = await parents_of_jobs(web, changed.job.tenant, [changed.job])
+    answer: dict[str, Any] = job_answer(changed.job, web.jobs.next_at(changed.job), names)
     answer["effective_from"] = format_instant(changed.effective_from)
     if dry_run:
         return json_answer({**answer, "dry_run": True})
     return json_answer(answer, status, entity_tag(changed.job))
 
 
-def _job(web: WebContext, job: Job) -> Response:
-    return json_answer(job_answer(job, web.jobs.next_at(job)), headers=entity_tag(job))
+async def _job(web: WebContext, job: Job) -> Response:
+    names = await parents_of_jobs(web, job.tenant, [job])
+    return json_answer(job_answer(job, web.jobs.next_at(job), names), headers=entity_tag(job))

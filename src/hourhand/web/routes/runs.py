@@ -16,6 +16,7 @@ from hourhand.services.run_logs import MAX_WAIT_S
 from hourhand.web.answers import json_answer, log_answer, run_answer
 from hourhand.web.context import caller_of
 from hourhand.web.cursors import page, read_cursor, write_cursor
+from hourhand.web.names import parents_of_runs
 from hourhand.web.openapi import problems
 from hourhand.web.requests import (
     CursorText,
@@ -72,7 +73,8 @@ async def list_runs(
     )
     found = await web.runs.page(tenant, query)
     onward = None if found.next_before is None else write_cursor("runs", from_at, to_at, *found.next_before)
-    body, headers = page(request, [run_answer(run) for run in found.runs], onward, found.missing)
+    names = await parents_of_runs(web, tenant, found.runs)
+    body, headers = page(request, [run_answer(run, names) for run in found.runs], onward, found.missing)
     return json_answer(body, headers=headers)
 
 
@@ -80,7 +82,8 @@ async def list_runs(
 async def read_run(request: Request, run_id: RunIdText) -> Response:
     """Wherever it is: planned, waiting, running, finished or among the dead letters."""
     web, tenant = caller_of(request)
-    return json_answer(run_answer(await web.runs.get(tenant, run_key_in(run_id))))
+    run = await web.runs.get(tenant, run_key_in(run_id))
+    return json_answer(run_answer(run, await parents_of_runs(web, tenant, [run])))
 
 
 @router.get(
@@ -133,9 +136,11 @@ async def cancel_run(request: Request, run_id: RunIdText, dry_run: DryRun = Fals
         run = await web.runs.get(tenant, key)
         if run.state in FINAL:
             raise Conflict(f"the run has already ended as {run.state}")
-        return json_answer({**run_answer(run), "dry_run": True})
+        names = await parents_of_runs(web, tenant, [run])
+        return json_answer({**run_answer(run, names), "dry_run": True})
     run = await web.runs.cancel(tenant, key)
-    return json_answer(run_answer(run), 200 if run.state in FINAL else 202)
+    names = await parents_of_runs(web, tenant, [run])
+    return json_answer(run_answer(run, names), 200 if run.state in FINAL else 202)
 
 
 def _place_in(text: str | None) -> LogPlace | None:
