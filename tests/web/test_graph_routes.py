@@ -10,7 +10,8 @@ from hourhand.clock import ManualClock
 from hourhand.core.instant import SECOND_US
 from hourhand.core.lifecycle import Event
 from hourhand.stores.sqlite.store import SqliteStore
-from hourhand.web.shapes import ApplyAnswer, BulkAnswer, GraphAnswer, JobAnswer, RunAnswer, RunList
+from hourhand.web.graph_shapes import GraphAnswer
+from hourhand.web.shapes import ApplyAnswer, BulkAnswer, JobAnswer, RunAnswer, RunList
 from tests.web import worker
 
 URL = "https://example.com/hook"
@@ -228,6 +229,12 @@ async def test_roots_that_change_alike_change_at_once(
     assert alone.failed == 1
     apart = [{**root, "cron": f"{minute} * * * *"} for minute, root in enumerate(roots)]
     assert (await apply(client, apart)).failed == 3
+
+
+async def test_what_follows_a_one_time_job_passes_with_it(client: httpx2.AsyncClient) -> None:
+    once = {"key": "once", "at": "2027-01-15T07:00:00Z", "callback_url": URL}
+    documents = [{"key": "then", "after": ["once"], "callback_url": URL}, once]
+    assert [one.action for one in (await apply(client, documents)).results] == ["passed", "passed"]
 
 
 # --- runs down a graph
