@@ -43,8 +43,9 @@ SELECT * FROM job_records WHERE id = (SELECT id FROM jobs WHERE tenant = ? AND k
 -- jobs_by_name: jobs with a name
 SELECT * FROM job_records WHERE id IN (SELECT id FROM jobs WHERE tenant = ? AND name = ?) ORDER BY id LIMIT ?;
 
--- jobs_page: jobs of a tenant, newest first
-SELECT * FROM job_records WHERE id < ? AND tenant = ? ORDER BY id DESC LIMIT ?;
+-- jobs_page: jobs of a tenant, newest first. By id, for a file has hardly more than one tenant: by the index of names it
+-- would collect and sort them all
+SELECT * FROM job_records WHERE id < ? AND +tenant = ? ORDER BY id DESC LIMIT ?;
 
 -- paused_page: paused jobs of a tenant, newest first
 SELECT * FROM job_records WHERE id < ? AND tenant = ? AND paused = 1 ORDER BY id DESC LIMIT ?;
@@ -59,14 +60,29 @@ INSERT INTO job_sets (tenant, set_name, job_id) VALUES (?, ?, ?) ON CONFLICT DO 
 -- drop_from_set: a job leaves its set
 DELETE FROM job_sets WHERE tenant = ? AND set_name = ? AND job_id = ?;
 
--- named_page: jobs whose name begins so, newest first
-SELECT * FROM job_records WHERE id IN (SELECT id FROM jobs WHERE tenant = :tenant AND name >= :low AND name < :high AND id < :before)
-ORDER BY id DESC LIMIT :limit;
+-- named_page: jobs whose name begins so, newest first; where too many do, all jobs, for the caller to choose from
+WITH named AS MATERIALIZED (
+    SELECT id FROM jobs WHERE tenant = :tenant AND name >= :low AND name < :high LIMIT 5001)
+SELECT r.* FROM (
+    SELECT id FROM named WHERE (SELECT count(*) FROM named) <= 5000 AND id < :before ORDER BY id DESC LIMIT :limit) AS n
+CROSS JOIN job_records AS r ON r.id = n.id
+UNION ALL
+SELECT * FROM (
+    SELECT * FROM job_records WHERE +tenant = :tenant
+        AND id < (SELECT CASE WHEN count(*) > 5000 THEN :before ELSE 0 END FROM named) ORDER BY id DESC LIMIT :limit)
+ORDER BY id DESC;
 
--- failing_page: jobs with something in dead letters or retrying, newest first
-SELECT * FROM job_records WHERE id < ? AND tenant = ? AND id IN (
-    SELECT job_id FROM dead UNION SELECT job_id FROM running WHERE phase = 3)
-ORDER BY id DESC LIMIT ?;
+-- failing_page: jobs with something in dead letters or retrying, newest first; leaps from job to job, however many letters each has
+WITH RECURSIVE letters (job_id) AS (
+    SELECT max(job_id) FROM dead WHERE job_id < ?1
+    UNION ALL
+    SELECT (SELECT max(dead.job_id) FROM dead WHERE dead.job_id < letters.job_id) FROM letters
+    WHERE letters.job_id IS NOT NULL),
+failing (job_id) AS (
+    SELECT * FROM (SELECT l.job_id FROM letters AS l CROSS JOIN jobs AS j ON j.id = l.job_id WHERE j.tenant = ?2 LIMIT ?3)
+    UNION
+    SELECT job_id FROM running WHERE phase = 3 AND job_id < ?1)
+SELECT r.* FROM failing AS f CROSS JOIN job_records AS r ON r.id = f.job_id WHERE +r.tenant = ?2 ORDER BY r.id DESC LIMIT ?3;
 
 -- over_versions: versions of a job that are over
 SELECT version, version_from, until, paused, deleted, note, spec FROM versions WHERE job_id = ? ORDER BY version;
