@@ -1,6 +1,6 @@
 // The stream of events: one per page, resumed where it broke off, with a state that people can see.
 // Views hear every message; what they make of it is theirs.
-import { signal, useEffect, useRef } from "./html.js";
+import { signal, useLayoutEffect, useRef } from "./html.js";
 
 export const state = signal("connecting"); // connecting, live, paused, reconnecting
 export const retryAt = signal(null); // when the next try is due, while reconnecting
@@ -21,7 +21,7 @@ let wanted = true;
 export function useLive(heard) {
   const latest = useRef(heard);
   latest.current = heard;
-  useEffect(() => {
+  useLayoutEffect(() => {
     const tell = (message) => latest.current(message);
     listeners.add(tell);
     return () => listeners.delete(tell);

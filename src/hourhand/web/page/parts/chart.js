@@ -6,14 +6,14 @@ import { moment, zoneOf } from "../time.js";
 
 const bars = uPlot.paths.bars({ size: [0.7, 40], align: 1 });
 
-// series: [{label, tone, bars?, dash?}], data: [xs in seconds, …ys], unit: text of a value.
-export function Chart({ label, series, data, unit, height = 150, zone, onPick }) {
+// series: [{label, tone, bars?, points?}], data: [xs in seconds, …ys], unit: text of a value; ago: times as distances from the last.
+export function Chart({ label, series, data, unit, height = 150, zone, ago = false }) {
   const place = useRef(null);
   const plot = useRef(null);
   const [readout, setReadout] = useState(null);
   const chosen = theme.value;
   const latest = useRef({});
-  latest.current = { unit, zone, onPick, data };
+  latest.current = { unit, zone, data, ago };
 
   useEffect(() => {
     const box = place.current;
@@ -45,6 +45,17 @@ export function Chart({ label, series, data, unit, height = 150, zone, onPick })
   </figure>`;
 }
 
+// Every ten minutes, counted back from the last; every twenty where there is little room.
+const NARROW = 420;
+const distances = {
+  splits: (self) => {
+    const last = self.data[0].at(-1);
+    const [count, step] = self.width < NARROW ? [3, 1200] : [6, 600];
+    return Array.from({ length: count }, (_, index) => last - (count - 1 - index) * step);
+  },
+  values: (self, ticks) => ticks.map((at) => (at === self.data[0].at(-1) ? "now" : `−${Math.round((self.data[0].at(-1) - at) / 60)} min`)),
+};
+
 function tall(height) {
   const root = parseFloat(getComputedStyle(document.documentElement).fontSize) || 14;
   return Math.round((height * root) / 14);
@@ -56,6 +67,7 @@ function options(box, series, height, latest, setReadout) {
   const root = parseFloat(style.fontSize) || 14;
   const font = `${Math.round(root * 0.8)}px system-ui, sans-serif`;
   const axis = { stroke: colour("muted"), font, grid: { stroke: colour("line"), width: 1 }, ticks: { show: false } };
+  const clock = (at) => moment(at * 1000, zoneOf(latest.current.zone), { seconds: false }).slice(-5);
   const shown = (value) => (value === null || value === undefined ? "–" : latest.current.unit(value));
   return {
     width: box.clientWidth || 300,
@@ -65,7 +77,7 @@ function options(box, series, height, latest, setReadout) {
     scales: { x: { time: true, range: (self, low, high) => [low, high + (high - low || 60) / 50] }, y: { range: (self, low, high) => [0, Math.max(high, 1) * 1.1] } },
     tzDate: (seconds) => uPlot.tzDate(new Date(seconds * 1000), zoneOf(latest.current.zone)),
     axes: [
-      { ...axis, size: root * 2, values: (self, ticks) => ticks.map((at) => moment(at * 1000, zoneOf(latest.current.zone), { seconds: false }).slice(-5)) },
+      { ...axis, size: root * 2, ...(latest.current.ago ? distances : { space: root * 5, values: (self, ticks) => ticks.map((at, index) => (index && clock(at) === clock(ticks[index - 1]) ? "" : clock(at))) }) },
       { ...axis, size: root * 4.6, space: root * 2, values: (self, ticks) => ticks.map((value) => latest.current.unit(value)) },
     ],
     series: [
@@ -75,7 +87,6 @@ function options(box, series, height, latest, setReadout) {
         stroke: colour(one.tone),
         fill: one.bars ? colour(one.tone) : undefined,
         width: one.bars ? 0 : 1.5,
-        dash: one.dash,
         paths: one.bars ? bars : undefined,
         points: { show: one.points ?? false, size: 4 },
         spanGaps: true,

@@ -1,5 +1,5 @@
 // Keys: views say what theirs do, one listener finds out which was meant. Typing is never taken for a command.
-import { html, useEffect, useRef } from "../html.js";
+import { html, useLayoutEffect, useRef } from "../html.js";
 import { singleKeys } from "../settings.js";
 import { go } from "../router.js";
 import { Dialog, close, open, show } from "./dialog.js";
@@ -11,7 +11,7 @@ let prefix = null;
 export function useKeys(keys) {
   const latest = useRef(keys);
   latest.current = keys;
-  useEffect(() => {
+  useLayoutEffect(() => {
     const mine = (key, event) => {
       const act = latest.current[key];
       if (!act) return false;

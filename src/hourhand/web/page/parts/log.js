@@ -1,31 +1,32 @@
-// The log of a run, followed while it grows; only the last lines are kept on the page.
+// The log of a run, followed while it grows; only its end is kept on the page, and only ever as text.
 import { html, useEffect, useRef, useState } from "../html.js";
 import { get, runPath } from "../api.js";
 
-const KEPT = 2000;
+const KEPT = 500; // pieces, each of a few kilobytes at most
 const POLL_MS = 1000;
+const SOON_MS = 100; // there was something, so more may wait
+const COLOURS = new RegExp("\\u001b\\[[0-9;?]*[ -/]*[@-~]", "g"); // what terminals take for colours and moves
 
 export function Log({ id, over }) {
-  const [lines, setLines] = useState(null);
-  const [cut, setCut] = useState(0);
-  const after = useRef(undefined);
+  const [pieces, setPieces] = useState(null);
+  const [dropped, setDropped] = useState(false);
   const place = useRef(null);
-  const finished = useRef(over);
-  finished.current = over;
+  const ended = useRef(over);
+  ended.current = over;
 
   useEffect(() => {
     const controller = new AbortController();
     let timer = null;
-    after.current = undefined;
-    setLines(null);
+    let after;
+    setPieces(null);
+    setDropped(false);
     const read = async () => {
       try {
-        const page = await get(`${runPath(id)}/log`, { after: after.current }, controller.signal);
-        after.current = page.next_after ?? after.current;
-        if (page.data.length) setLines((was) => [...(was || []), ...page.data].slice(-KEPT));
-        setCut((was) => was + page.data.length);
-        if (page.done || (finished.current && !page.data.length)) return;
-        timer = setTimeout(read, page.data.length ? 100 : POLL_MS);
+        const page = await get(`${runPath(id)}/log`, { after }, controller.signal);
+        after = page.next_after ?? after;
+        if (page.data.length) setPieces((was) => [...(was || []), ...page.data].slice(-KEPT - 1));
+        if (page.done || (ended.current && !page.data.length)) return;
+        timer = setTimeout(read, page.data.length ? SOON_MS : POLL_MS);
       } catch (error) {
         if (error.name !== "AbortError" && error.status !== 404) timer = setTimeout(read, POLL_MS * 5);
       }
@@ -38,14 +39,19 @@ export function Log({ id, over }) {
   }, [id]);
 
   useEffect(() => {
+    if (pieces?.length > KEPT) setDropped(true);
     const box = place.current;
-    if (box && box.scrollHeight - box.scrollTop - box.clientHeight < 80) box.scrollTop = box.scrollHeight;
-  }, [lines]);
+    if (box && box.scrollHeight - box.scrollTop - box.clientHeight < 120) box.scrollTop = box.scrollHeight;
+  }, [pieces]);
 
-  if (!lines) return null;
+  if (!pieces) return null;
+  const shown = pieces.slice(-KEPT);
   return html`<section aria-labelledby="log-title">
     <h2 id="log-title">Log</h2>
-    ${cut > KEPT && html`<p class="faint">The last ${KEPT} lines.</p>`}
-    <pre class="log" ref=${place} tabindex="0" role="log" aria-label="Log">${lines.map((line) => html`<span key=${line.seq} class=${line.stream === "stderr" ? "stderr" : ""}>${line.text}${line.text.endsWith("\n") ? "" : "\n"}</span>`)}</pre>
+    ${dropped && html`<p class="faint">Only its end is shown; hourhand runs logs has all of it.</p>`}
+    <pre class="log" ref=${place} tabindex="0" role="log" aria-label="Log">${shown.map((piece, index) => [
+      index > 0 && shown[index - 1].attempt !== piece.attempt ? html`<span class="system">attempt ${piece.attempt}\n</span>` : null,
+      html`<span key=${`${piece.attempt}-${piece.seq}`} class=${piece.stream}>${piece.text.replace(COLOURS, "")}</span>`,
+    ])}</pre>
   </section>`;
 }

@@ -1,5 +1,5 @@
 // A row of runs, oldest to the left. Full: ran. Tall and cut through: failed. Hollow: skipped. Slashed: cancelled.
-import { html, useRef } from "../html.js";
+import { html, useLayoutEffect, useRef } from "../html.js";
 import { runPath } from "../api.js";
 import { everywhere, milliseconds } from "../time.js";
 import { plural } from "../text.js";
@@ -41,6 +41,7 @@ export function Strip({ strip, size = 30 }) {
   if (!strip) return html`<span class="strip empty" aria-hidden="true"></span>`;
   const live = strip.running ? [{ status: "RUNNING" }] : strip.retrying ? [{ status: "RETRYING" }] : [];
   const runs = [...strip.runs.slice(-(size - live.length)), ...live];
+  if (!runs.length) return html`<span class="strip empty faint">no runs yet</span>`;
   const first = size - runs.length;
   return html`<svg class="strip" viewBox="0 0 ${size * STEP} ${TALL}" role="img" aria-label=${summary(runs)}>
     ${runs.map((run, index) => shape(run.status, (first + index) * STEP))}
@@ -50,6 +51,9 @@ export function Strip({ strip, size = 30 }) {
 // For one job: every run a link, one stop for the keyboard and arrows between them.
 export function RunStrip({ runs, zone, label }) {
   const list = useRef(null);
+  useLayoutEffect(() => {
+    if (list.current) list.current.scrollLeft = list.current.scrollWidth; // the newest is what one looks for
+  }, [runs.at(-1)?.run_id]);
   if (!runs.length) return html`<p class="faint">No run yet.</p>`;
   const move = (event) => {
     const step = { ArrowLeft: -1, ArrowRight: 1, Home: -runs.length, End: runs.length }[event.key];

@@ -10,7 +10,9 @@ export function When({ at, zone, seconds = true, fraction = false, bare = false 
   >`;
 }
 
-export function Ago({ at, zone }) {
+// Clocks differ a little: what has been is never "in 1 s", and what comes is never "1 s ago".
+export function Ago({ at, zone, coming = false }) {
   if (!at) return html`<span class="faint">–</span>`;
-  return html`<time datetime=${at} title=${everywhere(at, zone)} class="ago">${relative(at, now.value)}</time>`;
+  const from = coming ? Math.min(now.value, Date.parse(at)) : Math.max(now.value, Date.parse(at));
+  return html`<time datetime=${at} title=${everywhere(at, zone)} class="ago">${relative(at, from)}</time>`;
 }

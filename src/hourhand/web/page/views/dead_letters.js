@@ -1,9 +1,9 @@
 // Dead letters: by cause, so that one sees whether it is one problem or many; requeued at a pace, with progress.
-import { html, useEffect, useRef, useState } from "../html.js";
+import { html, useEffect, useState } from "../html.js";
 import { get, jobPath, post, runPath } from "../api.js";
 import { useLoad } from "../load.js";
 import { useLive } from "../live.js";
-import { ask, place } from "../router.js";
+import { place } from "../router.js";
 import { cut, number, plural } from "../text.js";
 import { askDiscard, askRequeue } from "../parts/actions.js";
 import { Confirm, show } from "../parts/dialog.js";
@@ -131,9 +131,9 @@ function Letters({ error, fresh, seen }) {
             (row) => html`<tr key=${row.run_id} data-row=${row.run_id} class=${chosen.has(row.run_id) ? "picked" : ""}>
               <td class="pick"><input type="checkbox" aria-label="Select the run of ${cut(row.job_name, 60)} at ${row.scheduled_at}" checked=${chosen.has(row.run_id)} onChange=${() => toggle(row.run_id)} /></td>
               <td class="name"><a class="row-link" href=${runPath(row.run_id)}><bdi>${cut(row.job_name || row.job_id, 120)}</bdi></a></td>
-              <td><${When} at=${row.scheduled_at} /></td>
-              <td><${Ago} at=${row.failed_at} /></td>
-              <td class="num">${row.tries}</td>
+              <td data-label="Scheduled"><${When} at=${row.scheduled_at} /></td>
+              <td data-label="Gave up"><${Ago} at=${row.failed_at} /></td>
+              <td class="num" data-label="Tries">${row.tries}</td>
               <td class="acts"><button type="button" class="small" onClick=${() => askRequeue([row.run_id], reload)}>Requeue</button></td>
             </tr>`,
           )}

@@ -79,7 +79,7 @@ function JobForm({ initial, verb, save, back, short = false, edits = false }) {
     setBusy(false);
   };
   return html`<form class="job-form ${short ? "short" : ""}" onSubmit=${submit} novalidate>
-    <div class="form-main">
+    <div class="form-when">
       ${error &&
       html`<div class="note fail" role="alert" tabindex="-1" ref=${summary}>
         <div><p><strong>It was not saved.</strong> ${error.message}</p>
@@ -87,6 +87,12 @@ function JobForm({ initial, verb, save, back, short = false, edits = false }) {
       </div>`}
       <${Field} ...${props} name="name" label="Name" maxlength="200" />
       <${ScheduleFields} ...${props} />
+    </div>
+    <aside class="form-side" aria-label="Preview of the schedule">
+      <h2>${edits ? "What would change" : "When it fires"}</h2>
+      ${schedule ? html`<${Preview} shown=${shown} />` : html`<p class="faint">${form.kind === "after" ? "It runs when those before it have succeeded." : "It runs once."}</p>`}
+    </aside>
+    <div class="form-what">
       <${TargetFields} ...${props} />
       <${MoreFields} ...${props} />
       <div class="form-actions">
@@ -94,9 +100,5 @@ function JobForm({ initial, verb, save, back, short = false, edits = false }) {
         ${back && html`<a class="button" href=${back}>Leave it</a>`}
       </div>
     </div>
-    <aside class="form-side" aria-label="Preview of the schedule">
-      <h2>${edits ? "What would change" : "When it fires"}</h2>
-      ${schedule ? html`<${Preview} shown=${shown} />` : html`<p class="faint">${form.kind === "after" ? "It runs when those before it have succeeded." : "It runs once."}</p>`}
-    </aside>
   </form>`;
 }

@@ -3,7 +3,7 @@ import { html, useMemo } from "../html.js";
 import { get, jobPath, runPath } from "../api.js";
 import { useLoad, useThrottled } from "../load.js";
 import { useLive } from "../live.js";
-import { ask, go, place } from "../router.js";
+import { go, place } from "../router.js";
 import { milliseconds } from "../time.js";
 import { cut, nameOf, pretty, targetText } from "../text.js";
 import { askDelete, askPause, askSkip, clone, resume, runNow } from "../parts/actions.js";
@@ -100,7 +100,7 @@ function Head({ job, run, changed }) {
       <p class="crumbs"><a href="/jobs">Jobs</a></p>
       <h1 tabindex="-1"><bdi>${cut(name, 300)}</bdi></h1>
       <p class="under"><${Status} state=${job.state} /> <span>${job.schedule_in_words}</span>
-        ${job.next_fire_time && html`<span class="faint">next <${Ago} at=${job.next_fire_time} zone=${job.tz} /></span>`}</p>
+        ${job.next_fire_time && html`<span class="faint">next <${Ago} at=${job.next_fire_time} zone=${job.tz} coming /></span>`}</p>
     </div>
     <div class="actions" role="group" aria-label="Actions">
       <button type="button" class="primary" onClick=${run}><${Icon} name="play" />Run now</button>
@@ -153,8 +153,8 @@ function Runs({ runs, zone, busy }) {
           (run) => html`<tr key=${run.run_id} data-row=${run.run_id}>
             <td class="name"><a class="row-link" href=${runPath(run.run_id)}><${When} at=${run.scheduled_at} zone=${zone} /></a></td>
             <td><${Status} state=${run.status} /></td>
-            <td class="num">${milliseconds(run.lag_ms)}</td>
-            <td class="num">${milliseconds(run.attempts.at(-1)?.duration_ms)}</td>
+            <td class="num" data-label="Lag">${milliseconds(run.lag_ms)}</td>
+            <td class="num" data-label="Took">${milliseconds(run.attempts.at(-1)?.duration_ms)}</td>
             <td class="why">${told(run)}</td>
           </tr>`,
         )}

@@ -17,6 +17,7 @@ import { Ago, When } from "../parts/when.js";
 
 const PAGE = 50;
 const STRIP = 30;
+const LOOKS = 10; // requests for one page, at most
 const REFRESH_MS = 1500;
 const TYPING_MS = 200;
 
@@ -34,7 +35,7 @@ export function Jobs() {
   const filter = filterOf(query);
   const cursor = query.get("cursor");
   const address = query.toString();
-  const page = useLoad((signal) => get("/jobs", { ...filter, cursor, limit: PAGE, payload: "false" }, signal), [address], { keep: true });
+  const page = useLoad((signal) => readPage(filter, cursor, signal), [address], { keep: true });
   const jobs = page.data?.data || [];
   const [strips, patchStrips] = useStrips(jobs);
   const [chosen, setChosen] = useState(() => new Set());
@@ -77,6 +78,18 @@ export function Jobs() {
     ${page.data && html`<${Pager} next=${page.data.next_cursor} label="Pages of jobs" />`}`;
 }
 
+// A page of the API may hold less than was asked for although there is more: it looks at so many jobs and no more.
+async function readPage(filter, cursor, signal) {
+  const found = { data: [], next_cursor: cursor };
+  for (let tries = 0; tries < LOOKS; tries += 1) {
+    const query = { ...filter, cursor: found.next_cursor, limit: PAGE - found.data.length, payload: "false" };
+    const page = await get("/jobs", query, signal);
+    Object.assign(found, page, { data: [...found.data, ...page.data] });
+    if (!page.next_cursor || found.data.length >= PAGE) break;
+  }
+  return found;
+}
+
 function List({ jobs, strips, chosen, setChosen, matching, toggle, filtered, cursor, next, busy, replace }) {
   if (!jobs.length) return html`<${NoJobs} filtered=${filtered} cursor=${cursor} next=${next} />`;
   const all = jobs.every((job) => chosen.has(job.job_id));
@@ -106,10 +119,10 @@ function Row({ job, strip, picked, toggle, replace }) {
       ${job.tags.length > 0 && html`<span class="tags">${job.tags.slice(0, 4).map((tag) => html`<button type="button" class="tag" key=${tag} onClick=${() => ask({ tag, cursor: null })}><bdi>${cut(tag, 30)}</bdi></button>`)}</span>`}
       ${job.note && job.state === "paused" && html`<span class="pause-note"><bdi>${cut(job.note, 120)}</bdi></span>`}
     </td>
-    <td><${Status} state=${job.state} /></td>
+    <td class="state"><${Status} state=${job.state} /></td>
     <td class="schedule" title=${job.schedule_in_words}><code>${cut(scheduleText(job), 40)}</code><span class="words">${cut(job.schedule_in_words, 80)}</span></td>
     <td class="runs"><${Strip} strip=${strip} size=${STRIP} /></td>
-    <td class="next">${job.next_fire_time ? html`<${Ago} at=${job.next_fire_time} zone=${job.tz} /><span class="at"><${When} at=${job.next_fire_time} zone=${job.tz} /></span>` : html`<span class="faint">–</span>`}</td>
+    <td class="next">${job.next_fire_time ? html`<${Ago} at=${job.next_fire_time} zone=${job.tz} coming /><span class="at"><${When} at=${job.next_fire_time} zone=${job.tz} /></span>` : html`<span class="faint">–</span>`}</td>
     <td class="acts">
       <button type="button" class="quiet" aria-label="Run ${cut(name, 60)} now" title="Run now" onClick=${() => runNow(job)}><${Icon} name="play" /></button>
       ${job.state === "paused"

@@ -111,7 +111,7 @@ function columns(seen, names) {
 function LagChart({ seen }) {
   const data = useMemo(() => columns(seen, ["lag_p99_ms", "lag_p50_ms"]), [seen]);
   const series = [{ label: "p99", tone: "accent", points: true }, { label: "p50", tone: "muted", points: true }];
-  return html`<${Chart} label="Lag by minute: p99 of the hour ${milliseconds(seen.hour.lag_p99_ms)}, half within ${milliseconds(seen.hour.lag_p50_ms)}" series=${series} data=${data} unit=${milliseconds} />`;
+  return html`<${Chart} label="Lag by minute: p99 of the hour ${milliseconds(seen.hour.lag_p99_ms)}, half within ${milliseconds(seen.hour.lag_p50_ms)}" series=${series} data=${data} ago unit=${milliseconds} />`;
 }
 
 function FiresChart({ seen }) {
@@ -120,7 +120,7 @@ function FiresChart({ seen }) {
     return [times, succeeded.map((count, index) => (count === null ? null : count + (failed[index] || 0))), failed];
   }, [seen]);
   const series = [{ label: "all", tone: "ok", bars: true }, { label: "failed", tone: "fail", bars: true }];
-  return html`<${Chart} label="Runs by minute: ${number(seen.hour.succeeded)} succeeded and ${number(seen.hour.failed)} failed in the last hour" series=${series} data=${data} unit=${(value) => number(Math.round(value))} />`;
+  return html`<${Chart} label="Runs by minute: ${number(seen.hour.succeeded)} succeeded and ${number(seen.hour.failed)} failed in the last hour" series=${series} data=${data} ago unit=${(value) => number(Math.round(value))} />`;
 }
 
 // What just ended. Nothing moves while the pointer or the focus is on it.

@@ -1,5 +1,5 @@
 // One run: its way from planned to finished, each attempt, what was asked and answered, and its log as it grows.
-import { html, useEffect, useRef, useState } from "../html.js";
+import { html, useEffect } from "../html.js";
 import { get, jobPath, runPath } from "../api.js";
 import { useLoad, useThrottled } from "../load.js";
 import { useLive } from "../live.js";
@@ -41,7 +41,7 @@ export function Run({ id }) {
   const zone = job.data?.tz;
   return html`<${Head} run=${found} job=${job.data} zone=${zone} over=${over} changed=${run.reload} />
     ${run.error && html`<${Failure} error=${run.error} retry=${run.reload} />`}
-    <${Verdict} run=${found} />
+    <${Verdict} run=${found} zone=${zone} />
     <${Progress} run=${found} />
     <section aria-labelledby="way-title"><h2 id="way-title">Timeline</h2><${Timeline} run=${found} zone=${zone} over=${over} /></section>
     <section aria-labelledby="attempts-title"><h2 id="attempts-title">Attempts</h2><${Attempts} run=${found} zone=${zone} /></section>
@@ -59,7 +59,7 @@ function Head({ run, job, zone, over, changed }) {
       <p class="crumbs"><a href="/jobs">Jobs</a> / <a href=${jobPath(run.job_id)}><bdi>${cut(name, 80)}</bdi></a></p>
       <h1 tabindex="-1"><${When} at=${run.scheduled_at} zone=${zone} fraction=${run.trigger !== "scheduled"} /></h1>
       <p class="under"><${Status} state=${run.status} /> <span>${run.trigger}</span>
-        ${run.version && html`<span class="faint">version ${run.version}</span>`}
+        ${run.version ? html`<span class="faint">version ${run.version}</span>` : null}
         ${run.rerun_of && html`<span>again of <a href=${runPath(run.rerun_of)}>${run.rerun_of}</a></span>`}
         <code class="faint">${run.run_id}</code></p>
     </div>
@@ -73,7 +73,9 @@ function Head({ run, job, zone, over, changed }) {
 }
 
 // What went wrong, or what it waits for, in one line.
-function Verdict({ run }) {
+function Verdict({ run, zone }) {
+  if (run.awaits_report)
+    return html`<div class="note"><p>Its target accepted it and will report${run.deadline_at && html`, at the latest <${When} at=${run.deadline_at} zone=${zone} />`}.</p></div>`;
   const why = run.waits_for_slot ? "It waits for another run of its job to end." : run.reason || run.error;
   if (!why) return null;
   const tone = run.status === "FAILED" ? "fail" : "warn";
@@ -118,11 +120,11 @@ function Attempts({ run, zone }) {
       <tbody>
         ${run.attempts.map(
           (one) => html`<tr key=${one.attempt}>
-            <td class="num">${one.attempt}</td>
+            <td class="num" data-label="Attempt">${one.attempt}</td>
             <td><${Status} state=${one.status} /></td>
-            <td><${When} at=${one.started_at} zone=${zone} fraction /></td>
-            <td class="num">${milliseconds(one.duration_ms)}</td>
-            <td>${one.worker || "–"}</td>
+            <td data-label="Started"><${When} at=${one.started_at} zone=${zone} fraction /></td>
+            <td class="num" data-label="Took">${milliseconds(one.duration_ms)}</td>
+            <td data-label="Worker">${one.worker || "–"}</td>
             <td class="why output">${cut(one.error || one.reason || "", 2000)}</td>
           </tr>`,
         )}
