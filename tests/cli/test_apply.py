@@ -248,6 +248,50 @@ def test_what_makes_no_sense(hourhand: Any, arguments: list[str], words: str) ->
     assert (done.code, words in done.err) == (2, True)
 
 
+# --- graphs
+
+
+def graph_of(name: str, cron: str, **after: str) -> str:
+    jobs = f"  - {{key: {name}/root, cron: '{cron}', target: https://example.com}}\n"
+    for key, parents in after.items():
+        keys = ", ".join(f"{name}/{parent}" for parent in parents.split())
+        jobs = f"  - {{key: {name}/{key}, after: [{keys}], target: https://example.com}}\n" + jobs
+    return f"set: {name}\njobs:\n{jobs}"
+
+
+@pytest.mark.parametrize("batch", [500, 1])
+def test_a_graph_is_applied_exported_changed_and_pruned(
+    hourhand: Any, file: Path, name: str, monkeypatch: pytest.MonkeyPatch, batch: int
+) -> None:
+    monkeypatch.setattr(changing, "BATCH_JOBS", batch)  # 1: no request has a job and its parents
+    file.write_text(graph_of(name, "0 9 * * *", a="root", b="root", c="a b"))
+    for command in ("plan", "apply"):
+        done = hourhand(command, str(file))
+        assert f"+ {name}/c: after {name}/a, {name}/b" in done.out, done.err
+        assert "created 4" in done.out
+    assert hourhand("plan", str(file), "--exit-code").code == 0
+    exported = file.with_name("exported.yaml")
+    hourhand("export", "--set", name, "-o", str(exported))
+    assert f"  - {name}/a\n  - {name}/b\n" in exported.read_text()
+    assert hourhand("plan", str(exported), "--prune", "--exit-code").code == 0
+    file.write_text(graph_of(name, "0 9 * * *", a="root", d="a", c="a d"))
+    done = hourhand("apply", str(file), "--prune", "-y")
+    assert done.code == 0, done.err
+    changed = f"~ {name}/c\n    after  "
+    assert changed in done.out
+    assert done.out.splitlines()[-1] == "created 1, changed 1, unchanged 2, pruned 1"
+    file.write_text(f"set: {name}\njobs: []\n")
+    assert hourhand("apply", str(file), "--prune", "-y").out.splitlines()[-1].endswith("pruned 4")
+
+
+def test_a_cycle_is_refused_by_name(hourhand: Any, file: Path, name: str) -> None:
+    file.write_text(graph_of(name, "0 9 * * *", a="b root", b="a"))
+    done = hourhand("apply", str(file))
+    assert done.code == 2
+    assert f"closes a cycle: {name}/" in done.err
+    assert hourhand("jobs", "show", f"{name}/root").code == 3
+
+
 # --- modules
 
 MODULE = """

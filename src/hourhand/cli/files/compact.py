@@ -61,7 +61,7 @@ def compact(job: Mapping[str, Any], defaults: Defaults, parent_key: Callable[[st
         elif name == "target":
             value = _short_target(value, defaults.target(value))
         elif name == "after":
-            value = [parent_key(parent) for parent in value]
+            value = sorted(parent_key(parent) for parent in value)  # the server has them by id
         document[name] = value
     return document
 
