@@ -58,7 +58,7 @@ def test_documents_show_most_commands() -> None:
     [
         ("jobs create x --crn '* * * * *'", "--crn"),
         ("job list", "no command job"),
-        ("jobs clone x", "no command clone"),
+        ("jobs klone x", "no command klone"),
         ("jobs show", "JOB"),
         ("jobs show one two", "two"),
         ("next '* * * * *' -n many", "integer"),

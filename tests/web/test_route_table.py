@@ -125,6 +125,9 @@ async def test_no_dry_run_changes_anything(
     job_id = await create(client, key="a")
     dead_id = await scene.dead(job_id)
     waiting_id = await scene.run(job_id)
+    other_id = await create(client)
+    asked = {"job": job_id, "from": "2027-01-10T00:00:00Z"}
+    backfill_id = (await client.post("/v1/backfills", json=asked)).json()["backfill_id"]
     bodies: dict[str, Any] = {
         "create_job": DAILY,
         "create_jobs": [DAILY],
@@ -136,7 +139,14 @@ async def test_no_dry_run_changes_anything(
         "pause_job": {"note": "x"},
         "resume_job": None,
         "run_job": None,
+        "skip_time": {"note": "x"},
+        "clone_job": {"name": "copy"},
         "cancel_run": None,
+        "rerun_run": None,
+        "create_backfill": {"job": other_id, "from": "2027-01-10T00:00:00Z"},
+        "pause_backfill": None,
+        "resume_backfill": None,
+        "cancel_backfill": None,
         "requeue_dead_letters": {"ids": [dead_id]},
         "discard_dead_letters": {"filter": {}},
     }
@@ -144,9 +154,15 @@ async def test_no_dry_run_changes_anything(
     assert set(bodies) == {route.name for route in tried}
     before = await _everything(client, job_id)
     for route in tried:
-        path = (
-            route.path.replace("{job_id}", job_id).replace("{run_id}", waiting_id).replace("{key:path}", "a")
-        )
+        named = {
+            "{job_id}": job_id,
+            "{run_id}": dead_id if route.name == "rerun_run" else waiting_id,
+            "{backfill_id}": backfill_id,
+            "{key:path}": "a",
+        }
+        path = route.path
+        for place, name in named.items():
+            path = path.replace(place, name)
         [method] = route.methods or ()
         answer = await client.request(method, f"/v1{path}?dry_run=true", json=bodies[route.name])
         assert answer.status_code == 200, f"{route.name}: {answer.text}"
@@ -155,7 +171,8 @@ async def test_no_dry_run_changes_anything(
 
 
 async def _everything(client: httpx2.AsyncClient, job_id: str) -> list[Any]:
-    paths = ("/jobs", f"/jobs/{job_id}/history", f"/jobs/{job_id}/versions", "/dead-letters")
+    of_job = (f"/jobs/{job_id}/{word}" for word in ("history", "versions", "status"))
+    paths = ("/jobs", *of_job, "/dead-letters", "/backfills")
     return [(await client.get(f"/v1{path}")).json() for path in paths]
 
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import typer
 
 import hourhand
-from hourhand.cli import dlq, jobs, processes, runs, schedules, system
+from hourhand.cli import backfill, dlq, jobs, processes, runs, schedules, system
 from hourhand.cli.failures import INTERRUPTED, report
 from hourhand.cli.files import commands as files
 from hourhand.cli.launch import Launch
@@ -29,7 +29,12 @@ def build(launch: Launch) -> typer.Typer:
     importing = _group("Jobs from elsewhere.")
     files.register_import(importing)
     app.add_typer(importing, name="import")
-    groups = (("jobs", jobs, "Jobs."), ("runs", runs, "Runs."), ("dlq", dlq, "Dead letters."))
+    groups = (
+        ("jobs", jobs, "Jobs."),
+        ("runs", runs, "Runs."),
+        ("backfill", backfill, "Runs for times that have passed."),
+        ("dlq", dlq, "Dead letters."),
+    )
     for name, module, help in groups:
         group = _group(help)
         module.register(group)

@@ -124,6 +124,8 @@ def target_of(document: Mapping[str, Any]) -> str:
 
 def why(run: Mapping[str, Any]) -> str:
     """Why a run is as it is: its error, its reason, or what it waits for."""
+    if run.get("skip_asked"):
+        return "will be skipped"
     if run.get("waits_for_slot"):
         return "waits for a slot"
     if run.get("awaits_report"):

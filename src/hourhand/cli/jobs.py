@@ -44,6 +44,8 @@ def register(app: typer.Typer) -> None:
     command(app, "pause", changes=True)(pause)
     command(app, "resume", changes=True)(resume)
     command(app, "run", changes=True)(run)
+    command(app, "skip", changes=True)(skip)
+    command(app, "clone", changes=True, extra=OPTIONS)(clone)
     command(app, "next")(next_times)
     command(app, "history")(history)
     command(app, "versions")(versions)
@@ -190,6 +192,63 @@ def run(
     words = f"{_called(found)} would run now" if call.dry_run else f"runs as {answer['run_id']}"
     call.out.document(answer, answer["run_id"], lambda: call.out.line(words))
     return None
+
+
+def skip(
+    call: Call,
+    job: JobName,
+    at: Annotated[
+        str | None, typer.Argument(metavar="[TIME]", help="One of its coming times; the next unless given.")
+    ] = None,
+    note: Annotated[str | None, typer.Option(metavar="TEXT", help="Why; kept with the run.")] = None,
+    undo: Annotated[bool, typer.Option("--undo", help="Let it run after all.")] = False,
+) -> None:
+    """Let a coming time pass without a run."""
+    found = call.client.jobs.resolve(job)
+    answer = call.client.jobs.skip(found, at, note=note, undo=undo, dry_run=call.dry_run)
+    zone = zone_of(found, call.tz)
+
+    def show() -> None:
+        verb = (
+            ("would run" if undo else "would be skipped")
+            if call.dry_run
+            else ("runs" if undo else "is skipped")
+        )
+        call.out.note(f"{_called(found)}: {in_zone(answer['at'], zone)} {verb}")
+        call.out.facts([("run", answer["run_id"]), ("next", in_zone(answer["next_run"], zone))])
+
+    call.out.document(answer, answer["run_id"], show)
+
+
+def clone(
+    call: Call,
+    job: JobName,
+    name: Annotated[
+        str | None, typer.Argument(metavar="[NAME]", help="Its label; else the same and (copy).")
+    ] = None,
+    file: JobFile = None,
+) -> None:
+    """Make another job like this one, with what is named changed; paused unless --no-paused is given."""
+    patch = _merged(read_document(file) if file else {}, document_of(call.extra))
+    if name is not None:
+        patch["name"] = name
+    found = call.client.jobs.resolve(job)
+    made = call.client.jobs.clone(found, patch, dry_run=call.dry_run)
+
+    def show() -> None:
+        call.out.note("would be created:" if call.dry_run else f"created, a copy of {_called(found)}")
+        call.out.facts(
+            [
+                ("id", made["job_id"]),
+                ("name", made["name"]),
+                ("state", made["state"]),
+                ("schedule", made["schedule_in_words"]),
+            ]
+        )
+        if made["state"] == "paused" and not call.dry_run:
+            call.out.note(f"it makes no runs until: hourhand jobs resume {made['job_id']}")
+
+    call.out.document(made, made["job_id"], show)
 
 
 def next_times(

@@ -22,6 +22,8 @@ def show_run(call: Call, run: Mapping[str, Any]) -> None:
             ("scheduled", in_zone(run["scheduled_at"], zone)),
             ("due", in_zone(run["due_at"], zone)),
             ("trigger", run["trigger"]),
+            ("repeats", run.get("rerun_of")),
+            ("repeated by", ", ".join(run.get("reruns", ()))),
             ("version", run["version"]),
             ("worker", run["worker"]),
             ("until", in_zone(run.get("deadline_at"), zone)),

@@ -1,4 +1,4 @@
-"""`runs`: list, look at, read the log of, watch, cancel and report on them."""
+"""`runs`: list, look at, read the log of, watch, cancel, repeat and report on them."""
 
 import os
 from typing import Annotated
@@ -25,6 +25,7 @@ def register(app: typer.Typer) -> None:
     command(app, "logs")(logs)
     command(app, "watch")(watch_run)
     command(app, "cancel", changes=True)(cancel)
+    command(app, "rerun", changes=True)(rerun)
     command(app, "report", changes=True)(report)
 
 
@@ -130,6 +131,26 @@ def report(
         call.out.note(f"{document['run_id']} {verb} {document['status']}{until}{again}")
 
     call.out.document(document, document["run_id"], show)
+
+
+def rerun(
+    call: Call,
+    run: RunId,
+    wait: Annotated[
+        bool, typer.Option("--wait", help="Until it is done; exit 7 if it does not succeed.")
+    ] = False,
+    timeout: Annotated[
+        str | None, typer.Option(metavar="30s", help="How long to wait at most; then exit 9.")
+    ] = None,
+) -> int | None:
+    """Repeat a run that has ended, as a new run of the job as it is now."""
+    timeout_s = duration_s(timeout, "--timeout")
+    answer = call.client.runs.rerun(run, dry_run=call.dry_run)
+    if wait and not call.dry_run:
+        return watch(call, answer["run_id"], timeout_s)
+    words = f"{run} would be repeated" if call.dry_run else f"runs again as {answer['run_id']}"
+    call.out.document(answer, answer["run_id"], lambda: call.out.line(words))
+    return None
 
 
 def cancel(call: Call, run: RunId) -> None:

@@ -20,6 +20,7 @@ LOG_WAIT_S = 10
 
 Job = str | Mapping[str, Any]
 Run = str | Mapping[str, Any]
+Backfill = str | Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -200,6 +201,33 @@ class Jobs(_Endpoints[D]):
         return self._ask("GET", _job_path(job, "/graph"), query={"at": at})
 
     @endpoint
+    def skip(
+        self,
+        job: Job,
+        at: str | None = None,
+        *,
+        note: str | None = None,
+        undo: bool = False,
+        dry_run: bool = False,
+    ) -> Flow[Document]:
+        """Let a coming time pass without a run, the next unless given; or with `undo` let it run after all."""
+        body = {"at": at, "note": note, "undo": undo or None}
+        named = {name: value for name, value in body.items() if value is not None}
+        return self._ask("POST", _job_path(job, "/skip"), body=named, query={"dry_run": dry_run})
+
+    @endpoint
+    def clone(
+        self, job: Job, patch: Mapping[str, Any] | None = None, *, dry_run: bool = False
+    ) -> Flow[Document]:
+        """Another job like this one, changed by a patch; paused unless that says otherwise."""
+        headers = {
+            "Content-Type": "application/merge-patch+json",
+            "Idempotency-Key": self._session.new_key(),
+        }
+        query = {"dry_run": dry_run}
+        return self._ask("POST", _job_path(job, "/clone"), body=patch or {}, headers=headers, query=query)
+
+    @endpoint
     def status(self, job: Job) -> Flow[Document]:
         """What it is up to, in one look."""
         return self._ask("GET", _job_path(job, "/status"))
@@ -295,6 +323,12 @@ class Runs(_Endpoints[D]):
             after = page["next_after"]
 
     @endpoint
+    def rerun(self, run: Run, *, idempotency_key: str | None = None, dry_run: bool = False) -> Flow[Document]:
+        """A new run that repeats one which has ended: `{run_id}`. The key makes a repeat the same run."""
+        headers = {"Idempotency-Key": idempotency_key or self._session.new_key()}
+        return self._change(_run_path(run, "/rerun"), {}, dry_run, headers)
+
+    @endpoint
     def cancel(self, run: Run, *, dry_run: bool = False) -> Flow[Document]:
         """Cancel it, or ask its worker to."""
         return self._change(_run_path(run, "/cancel"), {}, dry_run)
@@ -366,6 +400,63 @@ class Runs(_Endpoints[D]):
             look_s = min(look_s * 1.5, LONGEST_LOOK_S)
 
 
+class Backfills(_Endpoints[D]):
+    """Runs for times that have passed."""
+
+    @endpoint
+    def create(self, document: Mapping[str, Any], *, dry_run: bool = False) -> Flow[Document]:
+        """Ask for the runs of a range: job, from, and to, rate, max_open, order, note, force where wanted."""
+        return self._ask("POST", "/backfills", body=document, query={"dry_run": dry_run})
+
+    @endpoint
+    def get(self, backfill: Backfill) -> Flow[Document]:
+        """One backfill and how far it is."""
+        return self._ask("GET", _backfill_path(backfill))
+
+    @listing
+    def list(self, /, *, limit: int = 200, cursor: str | None = None, **filters: object) -> Flow[None]:
+        """Backfills, newest first; filter job_id."""
+        return self._pages("/backfills", {"limit": limit, "cursor": cursor, **filters})
+
+    @endpoint
+    def page(self, /, *, limit: int = 50, cursor: str | None = None, **filters: object) -> Flow[Document]:
+        """One page of backfills as it is."""
+        return self._ask("GET", "/backfills", query={"limit": limit, "cursor": cursor, **filters})
+
+    @endpoint
+    def pause(self, backfill: Backfill, *, dry_run: bool = False) -> Flow[Document]:
+        """Make no more runs."""
+        return self._change(_backfill_path(backfill, "/pause"), {}, dry_run)
+
+    @endpoint
+    def resume(self, backfill: Backfill, *, dry_run: bool = False) -> Flow[Document]:
+        """Go on."""
+        return self._change(_backfill_path(backfill, "/resume"), {}, dry_run)
+
+    @endpoint
+    def cancel(self, backfill: Backfill, *, dry_run: bool = False) -> Flow[Document]:
+        """Remove what nobody has taken, and make no more."""
+        return self._change(_backfill_path(backfill, "/cancel"), {}, dry_run)
+
+    @listing
+    def watch(self, backfill: Backfill, *, timeout_s: float | None = None) -> Flow[None]:
+        """The backfill each time that it has changed, until it is over; TimeoutError when that takes too long."""
+        clock = self._session.clock
+        ends_at = None if timeout_s is None else clock.now() + int(timeout_s * SECOND_US)
+        seen, look_s = None, FIRST_LOOK_S
+        while True:
+            document = yield from self._ask("GET", _backfill_path(backfill))
+            if document != seen:
+                yield Item(document)
+                seen, look_s = document, FIRST_LOOK_S
+            if document["finished_at"] is not None:
+                return
+            if ends_at is not None and clock.now() >= ends_at:
+                raise TimeoutError(f"the backfill is still {document['state']} after {timeout_s:g} s")
+            yield Pause(seconds=look_s)
+            look_s = min(look_s * 1.5, LONGEST_LOOK_S)
+
+
 class DeadLetters(_Endpoints[D]):
     """Runs that used up their tries and wait for a person."""
 
@@ -417,6 +508,11 @@ class DeadLetters(_Endpoints[D]):
 
 def _job_path(job: Job, tail: str = "") -> str:
     return f"/jobs/{quote(job if isinstance(job, str) else str(job['job_id']), safe='')}{tail}"
+
+
+def _backfill_path(backfill: Backfill, tail: str = "") -> str:
+    name = backfill if isinstance(backfill, str) else str(backfill["backfill_id"])
+    return f"/backfills/{quote(name, safe='')}{tail}"
 
 
 def _run_path(run: Run, tail: str = "") -> str:

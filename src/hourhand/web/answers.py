@@ -15,6 +15,7 @@ from hourhand.core.model import Job, Version
 from hourhand.core.plan import MissedTimes
 from hourhand.core.run import AttemptRow, DeadLetter, Progress, RunView
 from hourhand.core.schedule import Occurrence
+from hourhand.core.skipping import Skip
 from hourhand.ports.events import EventType
 from hourhand.ports.store import DeadGroup, JobMarks, NodeInfo
 from hourhand.services.graphs import GraphView
@@ -80,6 +81,7 @@ def status_answer(job: Job, status: Status) -> dict[str, Any]:
         "next_run": instant(status.next_at),
         "retry_count": status.retry_count,
         "state": job.state,
+        **({"skipped": [format_instant(at) for at in status.skipped]} if status.skipped else {}),
     }
 
 
@@ -111,6 +113,9 @@ def run_answer(run: RunView, names: Names) -> dict[str, Any]:
         "waits_for": [_mentioned(one, names) for one in run.waits_for],
         "wait_until": instant(run.wait_until),
         "upstream": None if culprit is None else {**_mentioned(culprit[0], names), "outcome": culprit[1]},
+        "skip_asked": run.skip_asked,
+        "rerun_of": None if run.rerun_of is None else format_run_id(run.job_id, run.rerun_of),
+        "reruns": [format_run_id(run.job_id, at) for at in run.reruns],
         "cancel_asked": run.cancel_asked,
         "awaits_report": run.awaits_report,
         "deadline_at": instant(run.deadline_at),
@@ -188,12 +193,19 @@ def dead_group_answer(group: DeadGroup) -> dict[str, Any]:
     return {"value": group.value, "count": group.count, "sample": dead_letter_answer(group.sample)}
 
 
-def time_answers(times: Iterable[Occurrence]) -> list[dict[str, Any]]:
-    """Coming times, with what DST does to them."""
-    return [
-        {"at": format_instant(one.at), "local": one.local, "fires": one.fires, "note": one.note}
-        for one in times
-    ]
+def time_answers(times: Iterable[Occurrence], skips: Sequence[Skip] = ()) -> list[dict[str, Any]]:
+    """Coming times, with what DST does to them, and which somebody wants skipped."""
+    notes = {skip.scheduled_at: skip.note for skip in skips}
+    return [_skipped_time(one, notes[one.at]) if one.at in notes else _time(one) for one in times]
+
+
+def _time(one: Occurrence) -> dict[str, Any]:
+    return {"at": format_instant(one.at), "local": one.local, "fires": one.fires, "note": one.note}
+
+
+def _skipped_time(one: Occurrence, note: str | None) -> dict[str, Any]:
+    words = f"skipped: {note}" if note else "skipped"
+    return {**_time(one), "fires": False, "note": words, "skipped": True}
 
 
 def version_answers(versions: Sequence[Version]) -> list[dict[str, Any]]:

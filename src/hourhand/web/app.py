@@ -5,7 +5,10 @@ from prometheus_client import CollectorRegistry
 
 from hourhand import __version__
 from hourhand.clock import Clock
+from hourhand.core.instant import DAY_US
+from hourhand.ids import IdSource
 from hourhand.ports.store import Store
+from hourhand.services.backfills import Backfills
 from hourhand.services.event_log import EventLog
 from hourhand.services.graphs import Graphs
 from hourhand.services.jobs import Jobs
@@ -21,12 +24,15 @@ from hourhand.web.observing import HttpMetrics, Observer
 from hourhand.web.openapi import describe
 from hourhand.web.routes import ALIAS, API, PAGE, PREFIX, PROCESS, methods_at
 
+_KEEP_US = 30 * DAY_US  # of history, where nobody says otherwise
+
 
 def create_app(
     *,
     jobs: Jobs,
     runs: Runs,
     reports: Reports | None = None,
+    backfills: Backfills | None = None,
     store: Store,
     clock: Clock,
     registry: CollectorRegistry,
@@ -56,6 +62,7 @@ def create_app(
         graphs=Graphs(store=store, clock=clock),
         runs=runs,
         reports=reports or Reports(store=store),
+        backfills=backfills or Backfills(store=store, ids=IdSource(clock), clock=clock, keep_us=_KEEP_US),
         logs=RunLogs(store=store, runs=runs, clock=clock),
         store=store,
         clock=clock,

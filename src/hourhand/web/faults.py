@@ -16,6 +16,7 @@ from hourhand.web.fields import shown
 from hourhand.web.json_text import json_kind
 from hourhand.web.report_document import ReportDocument
 from hourhand.web.schema import (
+    BackfillDocument,
     DeadFilterDocument,
     DeadRequeueDocument,
     DeadSelectionDocument,
@@ -29,6 +30,7 @@ from hourhand.web.schema import (
     RunDocument,
     ScheduleDocument,
     ShellTargetDocument,
+    SkipDocument,
 )
 
 TARGET_KINDS = ("http", "python", "shell")
@@ -62,6 +64,8 @@ Document = TypeVar(
     "Document",
     JobDocument,
     PauseDocument,
+    SkipDocument,
+    BackfillDocument,
     DeadSelectionDocument,
     DeadRequeueDocument,
     RunDocument,

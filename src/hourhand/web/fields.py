@@ -11,6 +11,7 @@ from typing import Annotated, Any, TypeVar
 from pydantic import PlainValidator, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
+from hourhand.core.backfill import MAX_RATE, Order, parse_rate
 from hourhand.core.instant import parse_duration, parse_instant
 from hourhand.core.model import (
     MAX_CONCURRENCY,
@@ -26,6 +27,7 @@ UNLIMITED = "unlimited"
 HTTP_METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 
 _DURATION_EXPECTED = 'a duration such as "1h30m", "250ms" or a number of seconds'
+_RATE_EXPECTED = f"a rate such as 50/s, 10/m or 100/h, at most {MAX_RATE:,}/s"
 _INSTANT_EXPECTED = "an RFC 3339 time with its offset, such as 2026-11-16T08:00:00Z"
 _CONCURRENCY_EXPECTED = f'a whole number from 1 to {MAX_CONCURRENCY:,}, or "{UNLIMITED}"'
 
@@ -102,6 +104,15 @@ def _instant(value: object) -> int:
         ) from None
 
 
+def _rate(value: object) -> int:
+    if isinstance(value, str | int | float) and not isinstance(value, bool):
+        try:
+            return parse_rate(str(value))
+        except ValueError:
+            pass
+    raise misfit(_RATE_EXPECTED, shown(value))
+
+
 def _concurrency(value: object) -> int | str:
     if isinstance(value, int) and not isinstance(value, bool):
         return value  # its range is checked with the other limits
@@ -133,6 +144,10 @@ Concurrency = Annotated[
         {"anyOf": [{"type": "integer", "minimum": 1, "maximum": MAX_CONCURRENCY}, {"const": UNLIMITED}]},
     ),
 ]
+Rate = Annotated[
+    int, *_checked(_rate, {"anyOf": [{"type": "string"}, {"type": "number", "exclusiveMinimum": 0}]})
+]
+OrderWord = Annotated[Order, one_of(Order), words(Order)]
 Method = Annotated[str, *_checked(_method, {"type": "string", "enum": list(HTTP_METHODS)})]
 PriorityWord = Annotated[Priority, one_of(Priority), words(Priority)]
 DurabilityWord = Annotated[Durability, one_of(Durability), words(Durability)]

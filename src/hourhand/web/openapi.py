@@ -15,12 +15,14 @@ from hourhand import __version__
 from hourhand.web.problems import CONTENT_TYPE, Problem
 from hourhand.web.report_document import ReportDocument
 from hourhand.web.schema import (
+    BackfillDocument,
     DeadRequeueDocument,
     DeadSelectionDocument,
     JobDocument,
     PauseDocument,
     RunDocument,
     ScheduleDocument,
+    SkipDocument,
 )
 
 _REFERENCE = "#/components/schemas/{model}"
@@ -30,6 +32,8 @@ _DOCUMENTS = (
     RunDocument,
     DeadSelectionDocument,
     DeadRequeueDocument,
+    SkipDocument,
+    BackfillDocument,
     ScheduleDocument,
     ReportDocument,
     Problem,

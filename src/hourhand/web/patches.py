@@ -9,7 +9,9 @@ from typing import Any
 import msgspec
 
 from hourhand.core.fault import Fault
-from hourhand.core.model import Job
+from hourhand.core.identity import format_job_id
+from hourhand.core.model import Job, OnceTiming
+from hourhand.core.specification import MAX_NAME
 from hourhand.services.jobs import NewJob
 from hourhand.web.documents import RULES, DocumentRules, job_document, parse_document
 from hourhand.web.faults import refusal
@@ -18,6 +20,7 @@ from hourhand.web.schema import READ_ONLY, target_kind
 
 _BELONGS_TO = {"cron": ("tz", "dst"), "every": ("phase",), "at": (), "after": ("wait",)}
 _SCHEDULE_FIELDS = frozenset({"cron", "tz", "dst", "every", "phase", "at", "after", "wait"})
+_COPY = " (copy)"
 _HINTS = {
     "state": "pause and resume by POST …/pause and …/resume, or patch paused",
     "paused_until": "give until to POST …/pause",
@@ -51,6 +54,23 @@ def patched(job: Job, patch: dict[str, Any], now_at: int, *, rules: DocumentRule
     return msgspec.structs.replace(new, spec=msgspec.structs.replace(new.spec, payload=kept))
 
 
+def cloned(job: Job, patch: dict[str, Any], now_at: int, *, rules: DocumentRules = RULES) -> NewJob:
+    """Another job like this one, changed by a patch; paused, so that nothing runs twice unless that is meant."""
+    timing = job.spec.timing
+    names_schedule = any(patch.get(name) is not None for name in _BELONGS_TO)
+    if isinstance(timing, OnceTiming) and timing.at <= now_at and not names_schedule:
+        hint = "give `at`, or another schedule"
+        raise refusal(
+            [Fault(pointer="/at", expected="a time to come", got="the job's, which has passed", hint=hint)]
+        )
+    name = patch["name"] if "name" in patch else _copy_name(job.spec.name)
+    source = msgspec.structs.replace(job, spec=msgspec.structs.replace(job.spec, key=None, set_name=None))
+    changes = {"note": f"copy of {format_job_id(job.id)}", "paused": True, **patch, "name": name}
+    if changes["paused"] is False and "note" not in patch:
+        changes["note"] = None
+    return patched(source, changes, now_at, rules=rules)
+
+
 def merged(value: Any, patch: Any) -> Any:
     """RFC 7396: what a patch makes of a value."""
     if not isinstance(patch, dict):
@@ -62,6 +82,10 @@ def merged(value: Any, patch: Any) -> Any:
         else:
             result[name] = merged(result.get(name), change)
     return result
+
+
+def _copy_name(name: str) -> str:
+    return f"{name[: MAX_NAME - len(_COPY)]}{_COPY}" if name else ""
 
 
 def _switch_schedule(document: dict[str, Any], change: dict[str, Any]) -> None:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Coroutine
 from typing import Annotated, Any
 
-from fastapi import Query
+from fastapi import Header, Query
 from fastapi.routing import APIRoute
 from starlette.requests import Request
 from starlette.responses import Response
@@ -26,6 +26,10 @@ DryRun = Annotated[
     bool, Query(description="Validate and say what would be; change nothing.", examples=[False])
 ]
 Limit = Annotated[int, Query(ge=1, le=1000, description="How many at most.", examples=[50])]
+RequestKey = Annotated[
+    str | None,
+    Header(alias="Idempotency-Key", max_length=255, description="The same key gives the same run."),
+]
 CursorText = Annotated[str | None, Query(description="Where to go on: `next_cursor` of the page before.")]
 
 

@@ -19,8 +19,10 @@ from hourhand.web.fields import (
     Instant,
     Method,
     MisfireWord,
+    OrderWord,
     OverlapWord,
     PriorityWord,
+    Rate,
 )
 
 _CONFIG = ConfigDict(extra="forbid", strict=True, frozen=True, hide_input_in_errors=True)
@@ -230,6 +232,37 @@ class PauseDocument(BaseModel):
 
     note: str | None = _field("Why; shown with the job.", "INC-42")
     until: Instant | None = _field("When it goes on by itself.", "2026-11-16T08:00:00Z")
+
+
+class SkipDocument(BaseModel):
+    """Which coming time shall not run, and why."""
+
+    model_config = _CONFIG
+
+    at: Instant | None = _field(
+        "One of the job's coming times; the next unless given.", "2026-11-16T08:00:00Z"
+    )
+    note: str | None = _field("Why; kept with the run that was skipped.", "holiday")
+    undo: bool | None = _field(
+        "Let it run after all; the next skipped one unless `at` is given.", False, False
+    )
+
+
+class BackfillDocument(BaseModel):
+    """The passed times of a job that shall run."""
+
+    model_config = _CONFIG
+
+    job: str = Field(description="The job's id, key or unambiguous name.", examples=["J-0000000000000"])
+    from_: Instant = Field(alias="from", description="The first time.", examples=["2026-11-01T00:00:00Z"])
+    to: Instant | None = _field("The last time; now unless given.", "2026-11-15T00:00:00Z")
+    rate: Rate | None = _field("How many runs are made in a time; as fast as they end unless given.", "50/s")
+    max_open: int | None = _field("How many of its runs may be open at once.", 100, 100)
+    order: OrderWord | None = _field("Which times come first.", "oldest", "oldest")
+    note: str | None = _field("Why; shown with it.", "INC-42")
+    force: bool | None = _field(
+        "Also times before history begins: what ran then is not known and runs again.", False, False
+    )
 
 
 class DeadFilterDocument(BaseModel):

@@ -98,7 +98,10 @@ class StatusAnswer(BaseModel):
     job_id: str = _is("The job.", _JOB)
     status: StateWord = _is("Of the newest run that is due and neither skipped nor cancelled.", "SUCCEEDED")
     last_run: str | None = _is("The nominal time of that run; null before the first.", _TIME)
-    next_run: str | None = _is("The next nominal time.", _TIME)
+    next_run: str | None = _is("The next nominal time that is not skipped.", _TIME)
+    skipped: list[str] | None = _may_be(
+        "Coming times that somebody wants skipped, where there are any.", [_TIME]
+    )
     retry_count: int = _is("Failed attempts of that run.", 0)
     state: Literal["active", "paused", "completed"] = _is("Whether it makes runs.", "active")
 
@@ -120,6 +123,59 @@ class Started(BaseModel):
     run_id: str | None = _is("The run; null in a dry run.", _RUN)
     followed_by: int | None = _may_be("How many jobs have a run after it, with `downstream`.", 3)
     dry_run: bool | None = _may_be("True where nothing was written.", True)
+
+
+class SkipAnswer(BaseModel):
+    """A coming time that will not run, or will after all."""
+
+    model_config = _CONFIG
+
+    job_id: str = _is("The job.", _JOB)
+    run_id: str = _is("The run that will end as skipped.", _RUN)
+    at: str = _is("Its nominal time.", _TIME)
+    skipped: bool = _is("False where it runs after all.", True)
+    note: str | None = _is("Why.", "holiday")
+    next_run: str | None = _is("The job's next time that will run.", _TIME)
+    dry_run: bool | None = _may_be("True where nothing was written.", True)
+
+
+class BackfillAnswer(BaseModel):
+    """A backfill and how far it is, in numbers of times."""
+
+    model_config = ConfigDict(**_CONFIG, populate_by_name=True)
+
+    backfill_id: str | None = _is("Its id; null in a dry run of creating it.", "B-0d3x8m2k7q1vt")
+    job_id: str = _is("Its job.", _JOB)
+    state: Literal["running", "paused", "done", "cancelled"] = _is("Whether it makes runs.", "running")
+    from_: str = Field(alias="from", description="The first time.", examples=[_TIME])
+    to: str = _is("The last time.", _TIME)
+    order: Literal["oldest", "newest"] = _is("Which times come first.", "oldest")
+    rate: str | None = _is("How many runs are made in a time.", "50/s")
+    max_open: int = _is("How many of its runs may be open at once.", 100)
+    note: str | None = _is("Why.", "INC-42")
+    reason: str | None = _is("Why it was paused or cancelled, where nobody asked for it.", None)
+    total: int = _is("Times in the range.", 1000)
+    done: int = _is("Of them, those that need nothing more.", 400)
+    open: int = _is("Runs of it that have not ended.", 100)
+    succeeded: int = _is("Runs of it that succeeded.", 390)
+    failed: int = _is("Runs of it that became dead letters.", 1)
+    skipped: int = _is("Runs of it that were skipped.", 0)
+    cancelled: int = _is("Runs of it that were cancelled.", 0)
+    already_there: int = _is("Times that had a run already.", 9)
+    created_at: str = _is("When it was asked for.", _TIME)
+    updated_at: str = _is("When it last moved on.", _TIME)
+    finished_at: str | None = _is("When its last run had ended.", None)
+    dry_run: bool | None = _may_be("True where nothing was written.", True)
+
+
+class BackfillList(BaseModel):
+    """A page of backfills, newest first."""
+
+    model_config = _CONFIG
+
+    data: list[BackfillAnswer] = _is("The backfills.", [])
+    next_cursor: str | None = _is("Where the next page begins; null on the last.", None)
+    partial: list[str] | None = _may_be("Databases that did not answer: theirs are not here.", ["shard 1"])
 
 
 class AttemptAnswer(BaseModel):
@@ -191,6 +247,9 @@ class RunAnswer(BaseModel):
     waits_for: list[MentionedJob] = _is("Jobs that it follows and whose runs have not ended.", [])
     wait_until: str | None = _is("When it waits for them no longer.", None)
     upstream: UpstreamAnswer | None = _is("Because of whom it was skipped.", None)
+    skip_asked: bool = _is("Whether it will be skipped when its time comes.", False)
+    rerun_of: str | None = _is("The run that it repeats.", None)
+    reruns: list[str] = _is("The runs that repeat it.", [])
     cancel_asked: bool = _is("Whether somebody wants it cancelled.", False)
     awaits_report: bool = _is("Whether its target accepted it and is to report.", False)
     deadline_at: str | None = _is("Until when the present attempt may take; null unless it runs.", None)
@@ -253,8 +312,9 @@ class TimeAnswer(BaseModel):
 
     at: str = _is("In UTC.", _TIME)
     local: str = _is("In the schedule's zone, with its offset.", "2026-11-16T09:00:00+01:00")
-    fires: bool = _is("False for a time that DST drops.", True)
-    note: str | None = _is("What DST does to it.", None)
+    fires: bool = _is("False for a time that DST drops, or that somebody wants skipped.", True)
+    note: str | None = _is("What DST does to it, or why it is skipped.", None)
+    skipped: bool | None = _may_be("True where somebody wants it skipped.", True)
 
 
 class NextTimes(BaseModel):

@@ -18,6 +18,7 @@ from hourhand.ids import IdSource
 from hourhand.ports.log import RunLog
 from hourhand.ports.store import Store
 from hourhand.ports.target import Target
+from hourhand.services.backfills import Backfills
 from hourhand.services.event_log import EventLog
 from hourhand.services.jobs import Jobs, JobsChanged
 from hourhand.services.log_writer import LogRouter
@@ -178,6 +179,7 @@ def build_app(
         jobs=jobs,
         runs=runs,
         reports=reports,
+        backfills=Backfills(store=store, ids=IdSource(clock), clock=clock, keep_us=settings.history.keep_us),
         store=store,
         clock=clock,
         registry=telemetry.registry,

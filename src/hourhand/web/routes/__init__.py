@@ -6,6 +6,7 @@ from fastapi.routing import APIRoute
 from hourhand.web.routes import (
     actions,
     applying,
+    backfills,
     bulk,
     dead_letters,
     events,
@@ -29,6 +30,7 @@ for _module in (
     graphs,
     runs,
     reports,
+    backfills,
     dead_letters,
     schedules,
     events,

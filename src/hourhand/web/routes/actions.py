@@ -1,16 +1,20 @@
-"""What one asks of a job: pause, resume, run; and its status, history, coming times and versions."""
+"""What one asks of a job: pause, resume, run, skip, clone; and its status, history, coming times and versions."""
 
 from typing import Annotated
 
-from fastapi import APIRouter, Header, Query, Request
+from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
 from hourhand.core.identity import format_job_id, format_run_id
 from hourhand.core.instant import SECOND_US, format_instant
 from hourhand.core.model import Job
 from hourhand.core.schedule import Occurrence, preview
+from hourhand.core.skipping import next_time
 from hourhand.web.answers import (
+    entity_tag,
     in_words,
+    instant,
+    job_answer,
     json_answer,
     missed_answers,
     run_answer,
@@ -24,10 +28,12 @@ from hourhand.web.faults import validated
 from hourhand.web.json_text import read_object
 from hourhand.web.names import parents_of_jobs, parents_of_runs
 from hourhand.web.openapi import problems, takes
+from hourhand.web.patches import cloned, read_patch
 from hourhand.web.requests import (
     CursorText,
     DryRun,
     Limit,
+    RequestKey,
     StrictRoute,
     api_prefix,
     empty_body,
@@ -35,15 +41,19 @@ from hourhand.web.requests import (
     json_body,
 )
 from hourhand.web.routes.jobs import JobIdText, changed_answer
-from hourhand.web.schema import PauseDocument, RunDocument
-from hourhand.web.shapes import JobAnswer, MissedList, NextTimes, RunList, Started, StatusAnswer, VersionList
+from hourhand.web.schema import JobDocument, PauseDocument, RunDocument, SkipDocument
+from hourhand.web.shapes import (
+    JobAnswer,
+    MissedList,
+    NextTimes,
+    RunList,
+    SkipAnswer,
+    Started,
+    StatusAnswer,
+    VersionList,
+)
 
 router = APIRouter(tags=["jobs"], route_class=StrictRoute)
-
-RequestKey = Annotated[
-    str | None,
-    Header(alias="Idempotency-Key", max_length=255, description="The same key gives the same run."),
-]
 
 
 @router.post(
@@ -107,6 +117,60 @@ async def run_job(
     return json_answer({"run_id": run_id, **more}, 202, {"Location": location})
 
 
+@router.post(
+    "/jobs/{job_id}/skip",
+    summary="Let a coming time pass without a run",
+    response_model=SkipAnswer,
+    responses=problems(404, 409, body=True),
+    openapi_extra=takes(SkipDocument, required=False),
+)
+async def skip_time(request: Request, job_id: JobIdText, dry_run: DryRun = False) -> Response:
+    """When it comes it ends as SKIPPED, with the note. Outlives pauses, and edits after which the job has that time."""
+    web, tenant = caller_of(request)
+    body = await json_body(request)
+    asked = validated(SkipDocument, read_object(body, "a time and a note") if body.strip() else {})
+    if asked.undo:
+        skip = await web.jobs.unskip(tenant, job_id_in(job_id), asked.at, dry_run=dry_run)
+    else:
+        skip = await web.jobs.skip(tenant, job_id_in(job_id), asked.at, asked.note, dry_run=dry_run)
+    job = await web.jobs.get(tenant, skip.job_id)
+    skipped = {one.scheduled_at for one in await web.jobs.skips(job)} | {skip.scheduled_at}
+    if asked.undo:
+        skipped.discard(skip.scheduled_at)
+    answer = {
+        "job_id": format_job_id(job.id),
+        "run_id": format_run_id(job.id, skip.scheduled_at),
+        "at": format_instant(skip.scheduled_at),
+        "skipped": not asked.undo,
+        "note": skip.note,
+        "next_run": instant(next_time(job, web.clock.now(), frozenset(skipped))),
+    }
+    return json_answer({**answer, "dry_run": True} if dry_run else answer)
+
+
+@router.post(
+    "/jobs/{job_id}/clone",
+    status_code=201,
+    summary="Make another job like this one",
+    response_model=JobAnswer,
+    responses=problems(404, 409, 429, body=True),
+    openapi_extra=takes(JobDocument, "application/merge-patch+json", "application/json", required=False),
+)
+async def clone_job(request: Request, job_id: JobIdText, dry_run: DryRun = False) -> Response:
+    """Everything but key and id, changed by a merge patch. Paused unless the patch says `"paused": false`."""
+    web, tenant = caller_of(request)
+    body = await json_body(request)
+    patch = read_patch(body) if body.strip() else {}
+    job = await web.jobs.get(tenant, job_id_in(job_id))
+    new = cloned(job, patch, web.clock.now(), rules=web.settings.documents)
+    made = await web.jobs.create(tenant, new, dry_run=dry_run)
+    answer = job_answer(made, web.jobs.next_at(made), await parents_of_jobs(web, tenant, [made]))
+    if dry_run:
+        return json_answer({**answer, "dry_run": True})
+    location = f"{api_prefix(request)}/jobs/{format_job_id(made.id)}"
+    return json_answer(answer, 201, {"Location": location, **entity_tag(made)})
+
+
 @router.get(
     "/jobs/{job_id}/status",
     summary="What a job is up to",
@@ -161,7 +225,7 @@ async def next_times(
         {
             "job_id": format_job_id(job.id),
             "schedule_in_words": in_words(job, await parents_of_jobs(web, tenant, [job])),
-            "data": time_answers(_coming(web, job, n)),
+            "data": time_answers(_coming(web, job, n), await web.jobs.skips(job)),
         }
     )
 

@@ -1,4 +1,4 @@
-"""Runs across jobs: list, read, their logs, cancel."""
+"""Runs across jobs: list, read, their logs, cancel, rerun."""
 
 import re
 from typing import Annotated
@@ -7,6 +7,7 @@ from fastapi import APIRouter, Path, Query, Request
 from starlette.responses import Response
 
 from hourhand.core.fault import Fault
+from hourhand.core.identity import format_run_id
 from hourhand.core.instant import HOUR_US, SECOND_US
 from hourhand.core.lifecycle import FINAL, State
 from hourhand.core.log import LogPlace
@@ -22,13 +23,15 @@ from hourhand.web.requests import (
     CursorText,
     DryRun,
     Limit,
+    RequestKey,
     StrictRoute,
+    api_prefix,
     empty_body,
     instant_in,
     job_filter_in,
     run_key_in,
 )
-from hourhand.web.shapes import LogAnswer, RunAnswer, RunList
+from hourhand.web.shapes import LogAnswer, RunAnswer, RunList, Started
 
 router = APIRouter(tags=["runs"], route_class=StrictRoute)
 
@@ -76,6 +79,26 @@ async def list_runs(
     names = await parents_of_runs(web, tenant, found.runs)
     body, headers = page(request, [run_answer(run, names) for run in found.runs], onward, found.missing)
     return json_answer(body, headers=headers)
+
+
+@router.post(
+    "/runs/{run_id}/rerun",
+    status_code=202,
+    summary="Repeat a run that has ended",
+    response_model=Started,
+    responses=problems(404, 409, 429, body=True),
+)
+async def rerun_run(
+    request: Request, run_id: RunIdText, dry_run: DryRun = False, request_key: RequestKey = None
+) -> Response:
+    """A new run with an id of its own, of the job as it is now; it names this one as `rerun_of`."""
+    web, tenant = caller_of(request)
+    await empty_body(request)
+    made = await web.runs.rerun(tenant, run_key_in(run_id), request_key=request_key or None, dry_run=dry_run)
+    if made is None:
+        return json_answer({"run_id": None, "dry_run": True})
+    location = f"{api_prefix(request)}/runs/{format_run_id(*made)}"
+    return json_answer({"run_id": format_run_id(*made)}, 202, {"Location": location})
 
 
 @router.get("/runs/{run_id}", summary="Read a run", response_model=RunAnswer, responses=problems(404))
