@@ -23,6 +23,10 @@ def _may_be(description: str, example: Any) -> Any:
     return Field(default=None, description=description, examples=[example])
 
 
+SHAPE, EXAMPLE_TIME, EXAMPLE_JOB, EXAMPLE_RUN = _CONFIG, _TIME, _JOB, _RUN  # for shapes that stand elsewhere
+always, sometimes = _is, _may_be
+
+
 class Created(BaseModel):
     """A job was created."""
 
@@ -123,59 +127,6 @@ class Started(BaseModel):
     run_id: str | None = _is("The run; null in a dry run.", _RUN)
     followed_by: int | None = _may_be("How many jobs have a run after it, with `downstream`.", 3)
     dry_run: bool | None = _may_be("True where nothing was written.", True)
-
-
-class SkipAnswer(BaseModel):
-    """A coming time that will not run, or will after all."""
-
-    model_config = _CONFIG
-
-    job_id: str = _is("The job.", _JOB)
-    run_id: str = _is("The run that will end as skipped.", _RUN)
-    at: str = _is("Its nominal time.", _TIME)
-    skipped: bool = _is("False where it runs after all.", True)
-    note: str | None = _is("Why.", "holiday")
-    next_run: str | None = _is("The job's next time that will run.", _TIME)
-    dry_run: bool | None = _may_be("True where nothing was written.", True)
-
-
-class BackfillAnswer(BaseModel):
-    """A backfill and how far it is, in numbers of times."""
-
-    model_config = ConfigDict(**_CONFIG, populate_by_name=True)
-
-    backfill_id: str | None = _is("Its id; null in a dry run of creating it.", "B-0d3x8m2k7q1vt")
-    job_id: str = _is("Its job.", _JOB)
-    state: Literal["running", "paused", "done", "cancelled"] = _is("Whether it makes runs.", "running")
-    from_: str = Field(alias="from", description="The first time.", examples=[_TIME])
-    to: str = _is("The last time.", _TIME)
-    order: Literal["oldest", "newest"] = _is("Which times come first.", "oldest")
-    rate: str | None = _is("How many runs are made in a time.", "50/s")
-    max_open: int = _is("How many of its runs may be open at once.", 100)
-    note: str | None = _is("Why.", "INC-42")
-    reason: str | None = _is("Why it was paused or cancelled, where nobody asked for it.", None)
-    total: int = _is("Times in the range.", 1000)
-    done: int = _is("Of them, those that need nothing more.", 400)
-    open: int = _is("Runs of it that have not ended.", 100)
-    succeeded: int = _is("Runs of it that succeeded.", 390)
-    failed: int = _is("Runs of it that became dead letters.", 1)
-    skipped: int = _is("Runs of it that were skipped.", 0)
-    cancelled: int = _is("Runs of it that were cancelled.", 0)
-    already_there: int = _is("Times that had a run already.", 9)
-    created_at: str = _is("When it was asked for.", _TIME)
-    updated_at: str = _is("When it last moved on.", _TIME)
-    finished_at: str | None = _is("When its last run had ended.", None)
-    dry_run: bool | None = _may_be("True where nothing was written.", True)
-
-
-class BackfillList(BaseModel):
-    """A page of backfills, newest first."""
-
-    model_config = _CONFIG
-
-    data: list[BackfillAnswer] = _is("The backfills.", [])
-    next_cursor: str | None = _is("Where the next page begins; null on the last.", None)
-    partial: list[str] | None = _may_be("Databases that did not answer: theirs are not here.", ["shard 1"])
 
 
 class AttemptAnswer(BaseModel):

@@ -22,6 +22,7 @@ from hourhand.web.answers import (
     time_answers,
     version_answers,
 )
+from hourhand.web.backfill_shapes import SkipAnswer
 from hourhand.web.context import WebContext, caller_of
 from hourhand.web.cursors import page, read_cursor, write_cursor
 from hourhand.web.faults import validated
@@ -47,7 +48,6 @@ from hourhand.web.shapes import (
     MissedList,
     NextTimes,
     RunList,
-    SkipAnswer,
     Started,
     StatusAnswer,
     VersionList,
