@@ -4,7 +4,12 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from hourhand.web.shapes import EXAMPLE_JOB, EXAMPLE_RUN, EXAMPLE_TIME, SHAPE, always, sometimes
+from hourhand.web.shapes import _CONFIG as SHAPE
+from hourhand.web.shapes import _JOB as EXAMPLE_JOB
+from hourhand.web.shapes import _RUN as EXAMPLE_RUN
+from hourhand.web.shapes import _TIME as EXAMPLE_TIME
+from hourhand.web.shapes import _is as always
+from hourhand.web.shapes import _may_be as sometimes
 
 
 class SkipAnswer(BaseModel):

@@ -23,10 +23,6 @@ def _may_be(description: str, example: Any) -> Any:
     return Field(default=None, description=description, examples=[example])
 
 
-SHAPE, EXAMPLE_TIME, EXAMPLE_JOB, EXAMPLE_RUN = _CONFIG, _TIME, _JOB, _RUN  # for shapes that stand elsewhere
-always, sometimes = _is, _may_be
-
-
 class Created(BaseModel):
     """A job was created."""
 

@@ -30,6 +30,7 @@ from hourhand.web.json_text import read_object
 from hourhand.web.names import parents_of_jobs, parents_of_runs
 from hourhand.web.openapi import problems, takes
 from hourhand.web.patches import cloned, read_patch
+from hourhand.web.references import referenced
 from hourhand.web.requests import (
     CursorText,
     DryRun,
@@ -160,7 +161,7 @@ async def clone_job(request: Request, job_id: JobIdText, dry_run: DryRun = False
     """Everything but key and id, changed by a merge patch. Paused unless the patch says `"paused": false`."""
     web, tenant = caller_of(request)
     body = await json_body(request)
-    patch = read_patch(body) if body.strip() else {}
+    patch = await referenced(web, tenant, read_patch(body)) if body.strip() else {}
     job = await web.jobs.get(tenant, job_id_in(job_id))
     new = cloned(job, patch, web.clock.now(), rules=web.settings.documents)
     made = await web.jobs.create(tenant, new, dry_run=dry_run)
