@@ -118,24 +118,23 @@ async def _claim_and_finish(store: PostgresStore, node_id: int, lead_us: int, st
     steps.claimed = taken
 
 
+def success(run: ClaimedRun, now_at: int) -> Settlement:
+    """A run that did what it should, in no time."""
+    return Settlement(
+        job_id=run.job_id,
+        scheduled_at=run.scheduled_at,
+        slot=run.slot,
+        fence=run.fence,
+        event=Event.SUCCEED,
+        version=run.version,
+        tries=run.tries,
+        started_at=now_at,
+        finished_at=now_at,
+    )
+
+
 async def _finish(store: PostgresStore, runs: Sequence[ClaimedRun]) -> None:
     now_at = store.clock.now()
-    refused = await store.settle(
-        WORKER,
-        [
-            Settlement(
-                job_id=run.job_id,
-                scheduled_at=run.scheduled_at,
-                slot=run.slot,
-                fence=run.fence,
-                event=Event.SUCCEED,
-                version=run.version,
-                tries=run.tries,
-                started_at=now_at,
-                finished_at=now_at,
-            )
-            for run in runs
-        ],
-    )
+    refused = await store.settle(WORKER, [success(run, now_at) for run in runs])
     if refused:
         raise SystemExit(f"{len(refused)} outcomes were refused")

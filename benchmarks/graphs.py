@@ -19,9 +19,9 @@ import uvloop
 from benchmarks._cluster import check_alive, migrate, nodes, settle, spec_of, store_all, worker
 from benchmarks._postgres import BenchPostgres, postgres
 from benchmarks._report import Report, Size, at_least, below, options_of
+from benchmarks._steps import success
 from benchmarks._system import Tally, quiet, scratch, settings_for, system
 from hourhand.core.instant import DAY_US, SECOND_US
-from hourhand.core.lifecycle import Event
 from hourhand.core.model import DEFAULT_POOL, DEFAULT_TENANT, AfterTiming, OnceTiming
 from hourhand.core.run import ClaimedRun, Settlement
 from hourhand.ids import IdSource
@@ -152,23 +152,9 @@ async def _work(store: Store, runs: int) -> float:
     while done < runs:
         request = ClaimRequest(node_id=1, pools=(DEFAULT_POOL,), room=1000, lead_us=2 * SECOND_US)
         claim = await store.claim(request)
-        await store.settle("bench", [_success(run, claim.now_at) for run in claim.runs])
+        await store.settle("bench", [success(run, claim.now_at) for run in claim.runs])
         done += len(claim.runs)
     return done / (time.perf_counter() - began_s)
-
-
-def _success(run: ClaimedRun, now_at: int) -> Settlement:
-    return Settlement(
-        job_id=run.job_id,
-        scheduled_at=run.scheduled_at,
-        slot=run.slot,
-        fence=run.fence,
-        event=Event.SUCCEED,
-        version=run.version,
-        tries=run.tries,
-        started_at=now_at,
-        finished_at=now_at,
-    )
 
 
 async def _create(store: Store, drafts: Sequence[JobDraft]) -> None:

@@ -15,7 +15,6 @@ from hourhand.ports.store import Backlog, JobPage, JobQuery, RunPage, RunQuery
 from hourhand.stores.relational.descents import outcomes_of
 from hourhand.stores.relational.jobs import load
 from hourhand.stores.relational.rows import (
-    STATES,
     JobRecord,
     UnstartedRow,
     from_json,
@@ -249,20 +248,9 @@ async def _with_history(
     """Views at these times, with their attempts; a live row speaks for the state, else the last attempt."""
     attempts: dict[int, list[AttemptRow]] = {}
     triggers: dict[int, tuple[int, int]] = {}
-    for at, attempt, state, trigger, tries, *rest in await tx.all("history_of", (job_id, tx.array(times))):
-        due_at, started_at, finished_at, version, worker, detail = rest
-        row = AttemptRow(
-            attempt=attempt,
-            state=STATES[state],
-            due_at=due_at,
-            started_at=started_at,
-            finished_at=finished_at,
-            worker=worker,
-            version=version or 0,
-            detail=from_json(detail),
-        )
-        attempts.setdefault(at, []).append(row)
-        triggers[at] = (trigger, tries)
+    for row in await tx.all("history_of", (job_id, tx.array(times))):
+        attempts.setdefault(row[0], []).append(attempt_row(row))
+        triggers[row[0]] = (row[3], row[4])
     views = []
     for at in times:
         rows = tuple(attempts.get(at, ()))

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from hourhand.core.identity import RunKey
-from hourhand.core.run import AttemptFacts, AttemptRow, ClaimedRun, OpenAttempt, ProgressNote
-from hourhand.stores.relational.rows import STATES, decode_spec, from_json, to_json
+from hourhand.core.run import AttemptFacts, ClaimedRun, OpenAttempt, ProgressNote
+from hourhand.stores.relational.rows import decode_spec, to_json
 from hourhand.stores.relational.tx import Tx
 
 Place = tuple[int, int]
@@ -24,23 +24,9 @@ async def find_attempt(tx: Tx, key: RunKey, attempt: int) -> AttemptFacts:
     row = await tx.one("open_attempt_at", (*key, attempt)) or await tx.one("open_attempt", (*key, attempt))
     if row is not None:
         return AttemptFacts(now_at=tx.now_at, open=_open(row))
-    for _, number, state, _, _, *rest in await tx.all(
-        "history_of", (key.job_id, tx.array([key.scheduled_at]))
-    ):
-        if number == attempt:
-            due_at, started_at, finished_at, version, worker, detail = rest
-            ended = AttemptRow(
-                attempt=attempt,
-                state=STATES[state],
-                due_at=due_at,
-                started_at=started_at,
-                finished_at=finished_at,
-                worker=worker,
-                version=version or 0,
-                detail=from_json(detail),
-            )
-            return AttemptFacts(now_at=tx.now_at, ended=ended)
-    return AttemptFacts(now_at=tx.now_at)
+    rows = await tx.all("history_of", (key.job_id, tx.array([key.scheduled_at])))
+    ended = next((attempt_row(row) for row in rows if row[1] == attempt), None)
+    return AttemptFacts(now_at=tx.now_at, ended=ended)
 
 
 async def note_progress(tx: Tx, notes: Sequence[ProgressNote]) -> list[ProgressNote]:

@@ -1,5 +1,6 @@
 """Turns rows into the core's nouns and back; knows column orders and codes, nothing else."""
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -7,7 +8,7 @@ import msgspec
 from hourhand.core.identity import lane_of, tenant_lane
 from hourhand.core.lifecycle import Event, State
 from hourhand.core.model import Job, JobSpec, JobState, OnceTiming, Version
-from hourhand.core.run import TRIGGER_CODES, TRIGGERS
+from hourhand.core.run import TRIGGER_CODES, TRIGGERS, AttemptRow
 from hourhand.stores.relational.tx import Tx
 
 STATES = tuple(State)
@@ -188,6 +189,21 @@ def ending(
     )
 
 
+def attempt_row(row: Sequence[Any]) -> AttemptRow:
+    """An attempt from a row of `history_of`."""
+    _, attempt, state, _, _, due_at, started_at, finished_at, version, worker, detail = row
+    return AttemptRow(
+        attempt=attempt,
+        state=STATES[state],
+        due_at=due_at,
+        started_at=started_at,
+        finished_at=finished_at,
+        worker=worker,
+        version=version or 0,
+        detail=from_json(detail),
+    )
+
+
 __all__ = [
     "EVENTS",
     "EVENT_CODES",
@@ -197,6 +213,7 @@ __all__ = [
     "TRIGGER_CODES",
     "JobRecord",
     "UnstartedRow",
+    "attempt_row",
     "decode_spec",
     "encode_spec",
     "ending",
