@@ -17,6 +17,7 @@ from hourhand.stores.relational.jobs import load
 from hourhand.stores.relational.rows import (
     JobRecord,
     UnstartedRow,
+    attempt_row,
     from_json,
     job_of,
     versions_of,

@@ -9,7 +9,7 @@ from typing import Any
 
 from hourhand.core.identity import RunKey
 from hourhand.core.run import AttemptFacts, ClaimedRun, OpenAttempt, ProgressNote
-from hourhand.stores.relational.rows import decode_spec, to_json
+from hourhand.stores.relational.rows import attempt_row, decode_spec, to_json
 from hourhand.stores.relational.tx import Tx
 
 Place = tuple[int, int]
