@@ -36,6 +36,12 @@ class Limit(NamedTuple):
 
 
 LIMITS = (
+    Limit("times of one backfill", "core.backfill", "MAX_TIMES"),
+    Limit("runs of a backfill that are open at once", "core.backfill", "MAX_OPEN"),
+    Limit("backfills of a tenant that are not over", "core.backfill", "MAX_UNFINISHED"),
+    Limit("runs that a backfill makes in a second, where it has a rate", "core.backfill", "MAX_RATE"),
+    Limit("backfills that one step feeds", "services.backfiller", "PAGE"),
+    Limit("coming times of a job that are skipped", "core.skipping", "MAX_SKIPS"),
     Limit("characters of a cron expression", "core.schedule.expression", "MAX_LENGTH"),
     Limit("a DST gap that is made up for, at most", "core.schedule.windows", "LONGEST_GAP_S", "s"),
     Limit("how far a next time is searched", "core.schedule.cron", "CYCLE_S", "s"),
