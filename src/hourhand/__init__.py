@@ -27,6 +27,8 @@ __all__ = [
 ]
 
 _HOMES = {
+    "AsyncClient": "hourhand.client",
+    "Client": "hourhand.client",
     "GiveUp": "hourhand.functions",
     "Hourhand": "hourhand.functions",
     "InvalidSignature": "hourhand.receiver",

@@ -143,6 +143,53 @@ def test_a_document_is_the_callers_own(hh: Hourhand) -> None:
     assert again["payload"] == {"a": []}
 
 
+class AskedServer:
+    """A server that remembers what it was asked for."""
+
+    def __init__(self) -> None:
+        self.jobs = self
+        self.asked: list[dict[str, Any]] = []
+
+    def __enter__(self) -> "AskedServer":
+        return self
+
+    def __exit__(self, *_: object) -> None: ...
+
+    def create(self, document: dict[str, Any]) -> dict[str, Any]:
+        self.asked.append(document)
+        return {"job_id": "J-1", **document}
+
+
+def test_a_function_asks_for_runs_of_itself() -> None:
+    server = AskedServer()
+    hh = Hourhand(Registry(), client=lambda: server)
+
+    @hh.job(
+        cron="0 9 * * *", tz="Europe/Berlin", payload={"region": "eu", "deep": True}, timeout="1m", key="k"
+    )
+    def report(region: str, deep: bool) -> None: ...
+
+    @hh.function
+    def plain() -> None: ...
+
+    made = report.at(datetime(2026, 11, 16, 9, tzinfo=UTC), region="us")
+    report.run_now()
+    plain.at("2026-11-16T08:00:00Z")
+
+    assert made["job_id"] == "J-1"
+    first, now, last = server.asked
+    assert first == {
+        "name": "report",
+        "timeout": "1m",
+        "at": "2026-11-16T09:00:00Z",
+        "target": {"type": "python", "function": report.function_name},
+        "payload": {"region": "us", "deep": True},
+    }
+    assert now["payload"] == {"region": "eu", "deep": True}
+    assert now["at"].endswith("Z")
+    assert (last["name"], last["payload"]) == ("plain", {})
+
+
 def test_what_users_import_is_there_and_costs_nothing_until_used() -> None:
     for name in hourhand.__all__:
         assert getattr(hourhand, name) is not None

@@ -6,16 +6,23 @@ good job is checked where all documents are, when it is applied.
 
 import difflib
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from datetime import UTC, datetime, timedelta
 from typing import Any, ParamSpec, Protocol, TypedDict, TypeVar, Unpack, cast
 
-from hourhand.core.instant import format_duration, parse_duration
+from hourhand.clock import SystemClock
+from hourhand.core.instant import format_duration, format_instant, parse_duration
 from hourhand.functions.registry import REGISTRY, RegisteredFunction, Registry
 
 P = ParamSpec("P")
 R_co = TypeVar("R_co", covariant=True)
 Duration = str | float | timedelta
 Instant = str | datetime
+
+
+_OF_A_SCHEDULE = frozenset(
+    {"cron", "every", "at", "tz", "dst", "phase", "starts_at", "ends_at", "max_runs", "key"}
+)
 
 
 class JobFunction(Protocol[P, R_co]):
@@ -29,6 +36,14 @@ class JobFunction(Protocol[P, R_co]):
 
     def document(self) -> dict[str, Any] | None:
         """The job document that was declared; None without a schedule."""
+        ...
+
+    def at(self, when: "Instant", **arguments: Any) -> dict[str, Any]:
+        """Ask the server for a run at a time, with these arguments over the declared ones; gives the one-time job."""
+        ...
+
+    def run_now(self, **arguments: Any) -> dict[str, Any]:
+        """Ask the server for a run now; gives the one-time job."""
         ...
 
 
@@ -85,8 +100,14 @@ class JobFields(TypedDict, total=False):
 class Hourhand:
     """Declares jobs: `hh = Hourhand()` at the top of a module, then `@hh.job(…)` on its functions."""
 
-    def __init__(self, registry: Registry = REGISTRY) -> None:
+    def __init__(
+        self,
+        registry: Registry = REGISTRY,
+        *,
+        client: Callable[[], AbstractContextManager[Any]] | None = None,
+    ) -> None:
         self.registry = registry
+        self._client = client or _client
 
     def function(self, function: Callable[P, R_co]) -> JobFunction[P, R_co]:
         """Registers a function without a schedule: jobs made elsewhere may call it by its name."""
@@ -113,7 +134,36 @@ class Hourhand:
         decorated = cast(JobFunction[P, R_co], function)
         decorated.function_name = registered.name
         decorated.document = registered.document  # type: ignore[method-assign]
+
+        def at(when: Instant, **arguments: Any) -> dict[str, Any]:
+            return self._ask(registered, _instant(when), arguments)
+
+        def run_now(**arguments: Any) -> dict[str, Any]:
+            return self._ask(registered, format_instant(SystemClock().now()), arguments)
+
+        decorated.at = at  # type: ignore[method-assign]
+        decorated.run_now = run_now  # type: ignore[method-assign]
         return decorated
+
+    def _ask(self, registered: RegisteredFunction, at: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """Make a one-time job with the declared policies; waits for the server's answer."""
+        declared = registered.document() or {"name": registered.function.__name__}
+        document = {field: value for field, value in declared.items() if field not in _OF_A_SCHEDULE}
+        payload = {**declared.get("payload", {}), **arguments}
+        target = {"type": "python", "function": registered.name}
+        with self._client() as client:
+            made: dict[str, Any] = client.jobs.create(
+                {**document, "at": at, "target": target, "payload": payload}
+            )
+        return made
+
+
+def _client() -> AbstractContextManager[Any]:
+    """Found by its public name when it is first needed: workers, who import these modules, ask nobody."""
+    import hourhand
+
+    made: AbstractContextManager[Any] = hourhand.Client()
+    return made
 
 
 def _in_words_of_the_api(fields: JobFields) -> dict[str, Any]:
