@@ -87,16 +87,30 @@ DOCUMENTS = st.tuples(
 ).map(lambda parts: parts[0] | parts[1])
 
 
+def dependents(roots: list[Any], waits: list[Any]) -> list[Any]:
+    """A chain below the first job, each of them also after the one above it."""
+    found: list[Any] = []
+    for number, wait in enumerate(waits):
+        after = [roots[0]["key"], *([found[-1]["key"]] if found else [])]
+        common = {"key": f"{roots[0]['key']}-then-{number}", "set": roots[0]["set"], "after": after}
+        found.append({**common, "target": "https://example.com", **({"wait": wait} if wait else {})})
+    return found
+
+
 @settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(documents=st.lists(DOCUMENTS, min_size=1, max_size=30), form=st.sampled_from(["yaml", "json"]))
+@given(
+    documents=st.lists(DOCUMENTS, min_size=1, max_size=30),
+    waits=st.lists(st.sampled_from([None, "24h", "90m"]), max_size=4),
+    form=st.sampled_from(["yaml", "json"]),
+)
 def test_a_round_trip_changes_nothing(
-    hourhand: Any, server: str, tmp_path: Path, documents: list[Any], form: str
+    hourhand: Any, server: str, tmp_path: Path, documents: list[Any], waits: list[Any], form: str
 ) -> None:
     name, file = f"round{next(_numbers)}", tmp_path / f"jobs.{form}"
+    documents = [{**one, "key": f"{name}/{n}", "set": name} for n, one in enumerate(documents)]
+    documents += dependents(documents, waits)
     with Client(server) as client:
-        answer = client.jobs.apply(
-            [{**one, "key": f"{name}/{n}", "set": name} for n, one in enumerate(documents)]
-        )
+        answer = client.jobs.apply(documents)
     assert answer["failed"] == 0, answer
     done = hourhand("export", "--set", name, "-o", str(file), "--format", form)
     assert done.code == 0, done.err

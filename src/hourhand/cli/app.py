@@ -11,6 +11,7 @@ import hourhand
 from hourhand.cli import backfill, dlq, jobs, processes, runs, schedules, system
 from hourhand.cli.failures import INTERRUPTED, report
 from hourhand.cli.files import commands as files
+from hourhand.cli.graphs import commands as graphs
 from hourhand.cli.launch import Launch
 from hourhand.cli.options import Option, accept_globals, form_of
 from hourhand.cli.output import Output
@@ -34,6 +35,7 @@ def build(launch: Launch) -> typer.Typer:
         ("runs", runs, "Runs."),
         ("backfill", backfill, "Runs for times that have passed."),
         ("dlq", dlq, "Dead letters."),
+        ("dag", graphs, "Graphs of jobs that follow each other."),
     )
     for name, module, help in groups:
         group = _group(help)

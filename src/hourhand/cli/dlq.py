@@ -1,6 +1,7 @@
 """`dlq`: dead letters, one or many: look at them, send them back, or discard them."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Annotated, Any
 
 import typer
@@ -75,11 +76,18 @@ def show(call: Call, run: Annotated[str, typer.Argument(metavar="RUN", help="Its
     call.out.document(letter, letter["run_id"], show)
 
 
-def requeue(call: Call, runs: RunIds = None, filter: Filter = None, everything: All = False) -> int:
+def requeue(
+    call: Call,
+    runs: RunIds = None,
+    filter: Filter = None,
+    everything: All = False,
+    downstream: Annotated[
+        bool, typer.Option("--downstream", help="And what was skipped because of them.")
+    ] = False,
+) -> int:
     """Send dead letters back as the same runs, their tries reset."""
-    return _change(
-        call, call.client.dead_letters.requeue, "requeue", _selection(call, runs, filter, everything)
-    )
+    send = partial(call.client.dead_letters.requeue, downstream=downstream)
+    return _change(call, send, "requeue", _selection(call, runs, filter, everything))
 
 
 def discard(call: Call, runs: RunIds = None, filter: Filter = None, everything: All = False) -> int:

@@ -74,6 +74,8 @@ FIELDS = (
     _field("--cron", "cron", "When, as a cron expression.", "EXPR"),
     _field("--every", "every", "When, as the time between two runs.", "15m"),
     _field("--at", "at", "When, once.", "TIME"),
+    _field("--after", "after", "When, as a job that it follows; may be repeated.", "JOB", Shape.LIST),
+    _field("--wait", "wait", "How long a run waits for the last of those; 24h unless given.", "2h"),
     _field("--tz", "tz", "The zone of the cron expression.", "ZONE"),
     _field("--gap", "dst.gap", "A time that DST drops: after, skip, shift."),
     _field("--fold", "dst.fold", "A time that DST repeats: auto, first, second, both."),

@@ -1,5 +1,6 @@
 """What jobs and their coming times look like on the screen."""
 
+import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -68,6 +69,7 @@ def show_job(call: Call, job: Mapping[str, Any]) -> None:
         ("tags", ", ".join(job["tags"])),
         ("state", _state(job, zone)),
         ("schedule", job["schedule_in_words"]),
+        ("wait", job.get("wait")),
         ("target", target_of(job)),
         ("payload", job["payload"]),
         *((name.replace("_", " "), job[name]) for name in _COMMON),
@@ -86,7 +88,7 @@ def show_upcoming(call: Call, job: Mapping[str, Any]) -> None:
     """The next three times, and the next change of the clocks."""
     zone = zone_of(job, call.tz)
     if job["job_id"] is None or job["next_fire_time"] is None:
-        call.out.facts([("next", in_zone(job["next_fire_time"], zone) or f"none, it is {job['state']}")])
+        call.out.facts([("next", in_zone(job["next_fire_time"], zone) or _why_none(job))])
         return
     show_times(call, call.client.jobs.next(job, n=UPCOMING)["data"], job, head="next")
     change = next_change(zone, now()) if job.get("cron") else None
@@ -113,24 +115,75 @@ def schedule_of(document: Mapping[str, Any]) -> str:
     """A schedule as it was written."""
     if document.get("cron"):
         return f"{document['cron']} {document['tz']}"
+    if document.get("after"):
+        return f"after {', '.join(document['after'])}"
     return f"every {document['every']}" if document.get("every") else f"at {document.get('at')}"
 
 
 def target_of(document: Mapping[str, Any]) -> str:
     """A target in one line."""
     target = document["target"]
-    return str(target["function"]) if target["type"] == "python" else f"{target['method']} {target['url']}"
+    match target["type"]:
+        case "python":
+            return str(target["function"])
+        case "shell":
+            return shlex.join(target["argv"])
+        case _:
+            return f"{target['method']} {target['url']}"
+
+
+def none_to_come(job: Mapping[str, Any]) -> str:
+    """Why there are no coming times to tell."""
+    if _follows(job):
+        return f"it has no times of its own: it {_why_none(job)}"
+    return f"no time to come: the job is {job['state']}"
+
+
+def waits_for(run: Mapping[str, Any], zone: str) -> str | None:
+    """Whom a run waits for, and until when."""
+    if not run.get("waits_for"):
+        return None
+    names = ", ".join(called(one) for one in run["waits_for"])
+    return f"waits for {names} until {in_zone(run['wait_until'], zone)}"
+
+
+def upstream(run: Mapping[str, Any]) -> str | None:
+    """Because of whom a run was skipped, and how that one ended."""
+    parent = run.get("upstream")
+    if parent is None:
+        return None
+    ended = "had no run" if parent["outcome"] == "MISSING" else f"is {parent['outcome']}"
+    return f"upstream: {called(parent)} {ended}"
+
+
+def called(job: Mapping[str, Any]) -> str:
+    """How people know a job."""
+    return str(job.get("name") or job["job_id"])
 
 
 def why(run: Mapping[str, Any]) -> str:
     """Why a run is as it is: its error, its reason, or what it waits for."""
     if run.get("skip_asked"):
         return "will be skipped"
+    told = waits_for(run, "UTC") or upstream(run)
+    if told is not None:
+        return told
     if run.get("waits_for_slot"):
         return "waits for a slot"
     if run.get("awaits_report"):
         return f"waiting for its report, until {run['deadline_at']}"
     return run.get("error") or run.get("reason") or ""
+
+
+def _follows(job: Mapping[str, Any]) -> bool:
+    return bool(job.get("after")) and job["state"] == "active"
+
+
+def _why_none(job: Mapping[str, Any]) -> str:
+    if not _follows(job):
+        return f"none, it is {job['state']}"
+    have = "has" if len(job["after"]) == 1 else "have"
+    return f"runs when {job['schedule_in_words'].removeprefix('after ')} {have} succeeded"
 
 
 def _state(job: Mapping[str, Any], zone: str) -> str:

@@ -9,6 +9,7 @@ from hourhand.cli.failures import Usage
 from hourhand.cli.fields import OPTIONS, document_of, read_document
 from hourhand.cli.job_view import (
     job_columns,
+    none_to_come,
     run_columns,
     show_job,
     show_times,
@@ -18,6 +19,7 @@ from hourhand.cli.job_view import (
 from hourhand.cli.options import Call, command
 from hourhand.cli.paging import Cursor, Limit
 from hourhand.cli.run_view import watch
+from hourhand.cli.text import plural
 from hourhand.cli.times import duration_s, in_zone, zone_of
 
 JobName = Annotated[str, typer.Argument(metavar="JOB", help="Its id, key, or name if only one has it.")]
@@ -28,6 +30,9 @@ JobFile = Annotated[
 
 Shell = Annotated[
     bool, typer.Option("--shell", help="Run the command at the end, after --; needs workers that allow it.")
+]
+WithRoots = Annotated[
+    bool, typer.Option("--with-roots", help="Give the other roots of its graph the same times at once.")
 ]
 Argv = Annotated[list[str] | None, typer.Argument(metavar="[-- ARGV]", help="The command, with --shell.")]
 _SHELL_NOTE = "its runs wait for a worker that was started with --allow-shell, unless there is one"
@@ -58,9 +63,9 @@ def create(
     file: JobFile = None,
     shell: Shell = False,
 ) -> None:
-    """Create a job: NAME, one of --cron, --every, --at, and one of --url, --python, --shell -- ARGV."""
+    """Create a job: NAME, one of --cron, --every, --at, --after, and one of --url, --python, --shell -- ARGV."""
     document = read_document(file) if file else {}
-    document = _merged(document, document_of(call.extra, shell=shell, argv=argv))
+    document = _merged(document, _named(call, document_of(call.extra, shell=shell, argv=argv)))
     if name is not None:
         document["name"] = name
     job = call.client.jobs.create(document, dry_run=call.dry_run)
@@ -115,20 +120,22 @@ def update(
     ] = None,
     file: JobFile = None,
     shell: Shell = False,
+    with_roots: WithRoots = False,
 ) -> None:
     """Change what is named, and nothing else."""
     patch = read_document(file) if file else {}
     patch |= dict.fromkeys(unset or ())
-    patch = _merged(patch, document_of(call.extra, shell=shell, argv=argv))
+    patch = _merged(patch, _named(call, document_of(call.extra, shell=shell, argv=argv)))
     if name is not None:
         patch["name"] = name
     if not patch:
         raise Usage("nothing to change: name at least one field, such as --cron or --timeout")
     found = call.client.jobs.resolve(job)
-    _changed(call, call.client.jobs.update(found, patch, dry_run=call.dry_run), "changed")
+    changed = call.client.jobs.update(found, patch, with_roots=with_roots, dry_run=call.dry_run)
+    _changed(call, changed, "changed")
 
 
-def edit(call: Call, job: JobName) -> int | None:
+def edit(call: Call, job: JobName, with_roots: WithRoots = False) -> int | None:
     """Edit a job's document in $EDITOR."""
     found = call.client.jobs.resolve(job)
     document = edited(found)
@@ -136,7 +143,9 @@ def edit(call: Call, job: JobName) -> int | None:
         call.out.note("nothing changed")
         return None
     version = found["version"]
-    changed = call.client.jobs.replace(found, document, version=version, dry_run=call.dry_run)
+    changed = call.client.jobs.replace(
+        found, document, version=version, with_roots=with_roots, dry_run=call.dry_run
+    )
     _changed(call, changed, "changed")
     return None
 
@@ -182,11 +191,17 @@ def run(
     timeout: Annotated[
         str | None, typer.Option(metavar="30s", help="How long to wait at most; then exit 9.")
     ] = None,
+    downstream: Annotated[
+        bool, typer.Option("--downstream", help="Run all that follow it after it; --wait is for this one.")
+    ] = False,
 ) -> int | None:
     """Run a job now, beside its schedule."""
     timeout_s = duration_s(timeout, "--timeout")
     found = call.client.jobs.resolve(job)
-    answer = call.client.jobs.run(found, dry_run=call.dry_run)
+    answer = call.client.jobs.run(found, downstream=downstream, dry_run=call.dry_run)
+    if downstream:
+        verb = "would run" if call.dry_run else "run"
+        call.out.note(f"{plural(answer['followed_by'], 'job')} {verb} after it, if it succeeds")
     if wait and not call.dry_run:
         return watch(call, answer["run_id"], timeout_s)
     words = f"{_called(found)} would run now" if call.dry_run else f"runs as {answer['run_id']}"
@@ -257,7 +272,7 @@ def next_times(
     """Print a job's coming times, and what DST does to them."""
     found = call.client.jobs.resolve(job)
     page = call.client.jobs.next(found, n=count)
-    empty = f"no time to come: the job is {found['state']}"
+    empty = none_to_come(found)
     call.out.page(page, ident="at", empty=empty, show=lambda: show_times(call, page["data"], found))
 
 
@@ -308,6 +323,13 @@ def _changed(call: Call, job: dict[str, Any], verb: str) -> None:
 
 def _called(job: dict[str, Any]) -> str:
     return f"{job['name']} ({job['job_id']})" if job["name"] else str(job["job_id"])
+
+
+def _named(call: Call, document: dict[str, Any]) -> dict[str, Any]:
+    """The document with the jobs that it follows by id, however they were named."""
+    if "after" not in document:
+        return document
+    return {**document, "after": [call.client.jobs.resolve(one)["job_id"] for one in document["after"]]}
 
 
 def _merged(document: dict[str, Any], change: dict[str, Any]) -> dict[str, Any]:

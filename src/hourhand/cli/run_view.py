@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from hourhand.cli.failures import NOT_SUCCEEDED, Usage
+from hourhand.cli.job_view import upstream, waits_for
 from hourhand.cli.options import Call
 from hourhand.cli.output import Form
 from hourhand.cli.text import clean_lines
@@ -29,7 +30,8 @@ def show_run(call: Call, run: Mapping[str, Any]) -> None:
             ("until", in_zone(run.get("deadline_at"), zone)),
             ("progress", progress_words(run.get("progress"))),
             ("late", None if run["lag_ms"] is None else f"{run['lag_ms']:,} ms"),
-            ("reason", run["reason"]),
+            ("waiting", waits_for(run, zone)),
+            ("reason", upstream(run) or run["reason"]),
             ("response", run["response"]),
         ]
     )
@@ -49,7 +51,7 @@ def watch(call: Call, run_id: str, timeout_s: float | None) -> int:
         if people:
             seen = _news(call, run, seen)
     if people:
-        call.out.line(f"{run_id}  {_status(run)}")
+        call.out.line("  ".join(filter(None, (run_id, _status(run), upstream(run)))))
         _where_now(call, run)
     elif call.out.form is not Form.LINES:
         call.out.document(run, run_id, lambda: None)
@@ -88,6 +90,9 @@ def attempt_line(attempt: Mapping[str, Any]) -> str:
     """One attempt in one line."""
     took = "" if attempt["duration_ms"] is None else f"  took {attempt['duration_ms']:,} ms"
     words = attempt["error"] or attempt["reason"]
+    waited = (attempt["detail"] or {}).get("waited_for")
+    if waited:
+        words = f"{words}: waited for {', '.join(waited)}"
     worker = f"  on {attempt['worker']}" if attempt["worker"] else ""
     return f"attempt {attempt['attempt']}  {attempt['status']}{took}{worker}" + (
         f"  {words}" if words else ""
@@ -111,6 +116,8 @@ def _news(call: Call, run: Mapping[str, Any], seen: _Seen) -> _Seen:
         call.out.note(f"tries again at {due}")
     elif run["status"] != status and run.get("waits_for_slot"):
         call.out.note("waits for another run of its job to end")
+    elif run["status"] != status and run.get("waits_for"):
+        call.out.note(waits_for(run, zone_of_run(call, run["job_id"])) or "")
     if run.get("awaits_report") and not awaited:
         until = in_zone(run["deadline_at"], zone_of_run(call, run["job_id"]))
         call.out.note(f"the target accepted it; waiting for its report, until {until}")

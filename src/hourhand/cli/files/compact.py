@@ -16,6 +16,7 @@ _FIRST = ("key", "name")
 _ALWAYS = frozenset({"key", "cron", "every", "phase", "at", "after", "target"})  # what makes a job this job
 _NESTED = frozenset({"dst", "retry", "misfire"})
 _NEEDED = {"http": "url", "python": "function", "shell": "argv"}  # what a target cannot be without
+_BESIDE = {"wait": "1d"}  # defaults of what a job has only beside another schedule than that of _NO_JOB
 _NO_JOB = {"cron": "@yearly", "target": {"type": "http", "url": "https://example.com"}}
 
 Document = dict[str, Any]
@@ -54,7 +55,7 @@ def compact(job: Mapping[str, Any], defaults: Defaults, parent_key: Callable[[st
     document: Document = {}
     for name in names:
         value = job.get(name)
-        if value is None or (name not in _ALWAYS and value == defaults.job.get(name)):
+        if value is None or (name not in _ALWAYS and value == defaults.job.get(name, _BESIDE.get(name))):
             continue
         if name in _NESTED:
             value = _differing(value, defaults.job.get(name) or {})

@@ -18,7 +18,7 @@ _SET_FIELDS = ("set", "defaults", "jobs")
 _ONE_JOB_FIELDS = ("key", "cron", "every", "at", "after", "target", "callback_url")
 _NOT_FOR_ALL = ("key", "cron", "every", "at", "after", "set")  # of a job alone, never a default
 _KINDS = {"function": "python", "argv": "shell"}  # targets that may leave out their type
-_BESIDE = {"tz": "cron", "dst": "cron", "phase": "every"}
+_BESIDE = {"tz": "cron", "dst": "cron", "phase": "every", "wait": "after"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,1 @@
+"""`dag`: graphs of jobs drawn in the terminal, and checked in files."""
