@@ -89,7 +89,7 @@ async def test_a_join_waits_for_all_and_says_for_whom(scene: Scene) -> None:
     await scene.finish(runs[first.id])
     await descend(scene)
     view = await scene.view(child, T)
-    assert (view.state, view.waits_for) == (State.PENDING, (second.id,))
+    assert (view.state, view.waits_for, view.skip_asked) == (State.PENDING, (second.id,), False)
     assert view.wait_until == scene.now + DAY_US
     assert await scene.take(node) == []
     await scene.finish(runs[second.id])

@@ -222,7 +222,9 @@ async def _waiting_views(tx: Tx, tenant: str, job_id: int) -> list[RunView]:
     for at, _, deadline_at, _, fence, trigger, parents in rows:
         view = _unstarted(tenant, job_id, UnstartedRow(at, 0, at, trigger, fence, 0), waits=False)
         missing = tuple(parent for parent in from_json(parents) if parent not in heard[job_id, at])
-        views.append(msgspec.structs.replace(view, waits_for=missing, wait_until=deadline_at))
+        views.append(
+            msgspec.structs.replace(view, waits_for=missing, wait_until=deadline_at, skip_asked=False)
+        )
     return views
 
 
