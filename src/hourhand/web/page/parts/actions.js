@@ -9,10 +9,11 @@ import { complain, say } from "./toasts.js";
 
 const called = (job) => cut(nameOf(job), 60);
 
-export async function runNow(job) {
+export async function runNow(job, { downstream = false } = {}) {
   try {
-    const { run_id } = await post(`${jobPath(job.job_id)}/run`, undefined, { headers: { "Idempotency-Key": requestKey() } });
-    say(`Started ${called(job)}.`, { href: runPath(run_id), label: "Open the run" });
+    const body = downstream ? { downstream } : undefined;
+    const { run_id } = await post(`${jobPath(job.job_id)}/run`, body, { headers: { "Idempotency-Key": requestKey() } });
+    say(`Started ${called(job)}${downstream ? " and what follows it" : ""}.`, { href: runPath(run_id), label: "Open the run" });
     return run_id;
   } catch (error) {
     complain(error);
@@ -93,7 +94,7 @@ function SkipDialog({ job, at, done }) {
   const [note, setNote] = useState("");
   const act = async () => {
     await post(`${jobPath(job.job_id)}/skip`, { at, ...(note.trim() && { note: note.trim() }) });
-    say(`${called(job)} will skip ${moment(at, zoneOf(job.tz))}.`);
+    say(`${called(job)} will skip ${moment(at, zoneOf(job.tz))}.`, { label: "Undo", action: () => unskip(job, at, done) });
     done();
   };
   return html`<${Confirm}
@@ -107,6 +108,16 @@ function SkipDialog({ job, at, done }) {
   >
     <p><strong>${called(job)}</strong> does not run at ${moment(at, zoneOf(job.tz))} ${zoneOf(job.tz)}. Other times stay.</p>
   <//>`;
+}
+
+export async function unskip(job, at, done = () => {}) {
+  try {
+    await post(`${jobPath(job.job_id)}/skip`, { at, undo: true });
+    say(`${called(job)} will run at ${moment(at, zoneOf(job.tz))} after all.`);
+    done();
+  } catch (error) {
+    complain(error);
+  }
 }
 
 export function askCancel(run, done = () => {}) {

@@ -1,26 +1,38 @@
 // The jobs around one that depends on others: levels from left to right, parents before children. Small graphs only.
 import { html, useMemo } from "../html.js";
 import { get, jobPath } from "../api.js";
-import { useLoad } from "../load.js";
+import { useLoad, useThrottled } from "../load.js";
+import { useLive } from "../live.js";
 import { cut, nameOf, plural } from "../text.js";
-import { Status, toneOf } from "./status.js";
+import { Icon } from "./icons.js";
+import { Status, toneOf, wordOf } from "./status.js";
 
 const DRAWN = 60;
 const WIDE = 150;
 const TALL = 34;
 const STEP_X = 190;
 const STEP_Y = 46;
+const REFRESH_MS = 2000;
 
-export function Graph({ id }) {
-  const graph = useLoad((signal) => get(`${jobPath(id)}/graph`, undefined, signal), [id]);
+export function Graph({ job, run }) {
+  const id = job.job_id;
+  const graph = useLoad((signal) => get(`${jobPath(id)}/graph`, undefined, signal), [id, job.version]);
+  const again = useThrottled(graph.reload, REFRESH_MS);
+  useLive((message) => {
+    const jobs = graph.data?.jobs || [];
+    if (jobs.length > 1 && (message.kind === "reset" || jobs.some((one) => one.job_id === message.job_id))) again();
+  });
   const found = graph.data;
   if (!found?.jobs || found.jobs.length < 2) return null;
+  const leads = found.edges.some(([parent]) => parent === id);
   return html`<section aria-labelledby="graph-title">
     <h2 id="graph-title">Graph</h2>
     ${found.jobs.length <= DRAWN ? html`<${Drawing} graph=${found} id=${id} />` : html`<p class="faint">${plural(found.jobs.length, "job")}; too many to draw here.</p>`}
+    ${found.truncated && html`<p class="faint">There are more, further away.</p>`}
+    ${leads && html`<p><button type="button" class="small" onClick=${run}><${Icon} name="play" />Run it and what follows</button></p>`}
     <details><summary>As a list</summary>
       <ul class="plain-list">
-        ${found.jobs.slice(0, 200).map((job) => html`<li key=${job.job_id}><a href=${jobPath(job.job_id)}>${cut(nameOf(job), 80)}</a> ${job.last_status && html`<${Status} state=${job.last_status} quiet />`}</li>`)}
+        ${found.jobs.slice(0, 200).map((job) => html`<li key=${job.job_id}><a href=${jobPath(job.job_id)}>${cut(nameOf(job), 80)}</a> ${job.status && html`<${Status} state=${job.status} quiet />`}</li>`)}
       </ul>
     </details>
   </section>`;
@@ -37,8 +49,8 @@ function Drawing({ graph, id }) {
         return html`<path key=${parent + child} class="edge" d="M${x} ${y}C${x + 25} ${y} ${u - 25} ${v} ${u} ${v}" />`;
       })}
       ${[...placed.values()].map(
-        ({ job, x, y }) => html`<a key=${job.job_id} href=${jobPath(job.job_id)} aria-label="${cut(nameOf(job), 80)}, ${job.last_status || "no run yet"}">
-          <rect class="node ${job.last_status ? toneOf(job.last_status) : ""} ${job.job_id === id ? "here" : ""}" x=${x} y=${y} width=${WIDE} height=${TALL} rx="4" />
+        ({ job, x, y }) => html`<a key=${job.job_id} href=${jobPath(job.job_id)} aria-label="${cut(nameOf(job), 80)}, ${job.status ? wordOf(job.status) : "no run yet"}">
+          <rect class="node ${job.status ? toneOf(job.status) : ""} ${job.job_id === id ? "here" : ""}" x=${x} y=${y} width=${WIDE} height=${TALL} rx="4" />
           <text x=${x + 10} y=${y + TALL / 2 + 4}>${cut(nameOf(job), 20)}</text>
         </a>`,
       )}
@@ -46,26 +58,16 @@ function Drawing({ graph, id }) {
   </div>`;
 }
 
-// A job's level is one more than that of its deepest parent.
 function layout(graph) {
-  const parents = new Map(graph.jobs.map((job) => [job.job_id, []]));
-  for (const [parent, child] of graph.edges) if (parents.has(parent)) parents.get(child)?.push(parent);
-  const levels = new Map();
-  const level = (job, seen) => {
-    if (levels.has(job)) return levels.get(job);
-    if (seen.has(job)) return 0;
-    seen.add(job);
-    const found = Math.max(-1, ...parents.get(job).map((one) => level(one, seen))) + 1;
-    levels.set(job, found);
-    return found;
-  };
   const rows = new Map();
   const placed = new Map();
+  const first = Math.min(...graph.jobs.map((job) => job.level));
   for (const job of graph.jobs) {
-    const x = level(job.job_id, new Set());
+    const x = job.level - first;
     const y = rows.get(x) || 0;
     rows.set(x, y + 1);
     placed.set(job.job_id, { job, x: x * STEP_X + 2, y: y * STEP_Y + 2 });
   }
-  return { placed, width: rows.size * STEP_X - STEP_X + WIDE + 4, height: Math.max(...rows.values()) * STEP_Y };
+  const width = Math.max(...rows.keys()) * STEP_X + WIDE + 4;
+  return { placed, width, height: Math.max(...rows.values()) * STEP_Y };
 }

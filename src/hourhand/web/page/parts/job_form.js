@@ -4,7 +4,7 @@ import { fromLocalInput, MINE, toLocalInput } from "../time.js";
 
 export const EMPTY = {
   name: "", key: "", tags: "", kind: "cron", cron: "0 9 * * *", tz: MINE, gap: "after", fold: "auto", every: "15m", at: "",
-  after: "", starts_at: "", ends_at: "", max_runs: "", target: "http", url: "", method: "POST", headers: "", target_timeout: "",
+  after: "", wait: "1d", starts_at: "", ends_at: "", max_runs: "", target: "http", url: "", method: "POST", headers: "", target_timeout: "",
   function: "", argv: "", payload: "", priority: "MEDIUM", pool: "default", timeout: "5m", delivery: "at_least_once",
   retry_max: "3", retry_first: "1s", retry_factor: "2", retry_max_delay: "10m", concurrency: "1", overlap: "queue_one",
   misfire: "run_once", grace: "1m", limit: "100", jitter: "0s",
@@ -25,6 +25,7 @@ export function fromDocument(job) {
     every: job.every || EMPTY.every,
     at: toLocalInput(job.at),
     after: (job.after || []).join(", "),
+    wait: job.wait || EMPTY.wait,
     starts_at: toLocalInput(job.starts_at),
     ends_at: toLocalInput(job.ends_at),
     max_runs: job.max_runs ?? "",
@@ -103,7 +104,7 @@ function timing(form) {
     case "every":
       return { every: form.every.trim(), ...(form.phase && { phase: form.phase }) };
     case "after":
-      return { after: words(form.after) };
+      return { after: words(form.after), wait: form.wait.trim() };
     default:
       return { at: fromLocalInput(form.at) };
   }
@@ -213,7 +214,7 @@ export function ScheduleFields(props) {
       <datalist id="zones">${ZONES.map((zone) => html`<option value=${zone}></option>`)}</datalist>`}
     ${form.kind === "every" && html`<${Field} ...${props} name="every" label="Every" hint="Such as 30s, 15m, 1h30m" />`}
     ${form.kind === "at" && html`<${Field} ...${props} name="at" label="At" type="datetime-local" step="1" hint="In ${MINE}" />`}
-    ${form.kind === "after" && html`<${Field} ...${props} name="after" label="After these jobs" hint="Their ids, parted by commas" class="mono" />`}`;
+    ${form.kind === "after" && html`<${Field} ...${props} name="after" label="After these jobs" hint="Their ids or keys, parted by commas" class="mono" /><${Field} ...${props} name="wait" label="Wait at most" hint="For the last of them, once the first has ended" />`}`;
 }
 
 export function TargetFields(props) {

@@ -5,8 +5,8 @@ import { useLoad, useThrottled } from "../load.js";
 import { useLive } from "../live.js";
 import { go, place } from "../router.js";
 import { milliseconds } from "../time.js";
-import { cut, nameOf, pretty, targetText } from "../text.js";
-import { askDelete, askPause, askSkip, clone, resume, runNow } from "../parts/actions.js";
+import { cut, nameOf, plural, pretty, targetText } from "../text.js";
+import { askDelete, askPause, askSkip, clone, resume, runNow, unskip } from "../parts/actions.js";
 import { Chart } from "../parts/chart.js";
 import { Code } from "../parts/copy.js";
 import { Graph } from "../parts/graph.js";
@@ -63,6 +63,7 @@ export function Job({ id }) {
       ${runs.error && html`<${Failure} error=${runs.error} retry=${runs.reload} />`}
       ${runs.data ? html`<${RunStrip} runs=${settled(runs.data.data)} zone=${found.tz} label="Runs, oldest first" />` : html`<${Loading} slow=${runs.slow} rows=${1} />`}
     </section>
+    <${Graph} job=${found} run=${() => runNow(found, { downstream: true }).then(again)} />
     <div class="columns uneven">
       <div>
         <section aria-labelledby="charts-title">
@@ -71,6 +72,7 @@ export function Job({ id }) {
         </section>
         <section aria-labelledby="runs-title">
           <h2 id="runs-title">Runs</h2>
+          <${Missed} id=${id} zone=${found.tz} />
           ${runs.data && html`<${Runs} runs=${runs.data.data} zone=${found.tz} busy=${runs.busy} /><${Pager} next=${runs.data.next_cursor} label="Pages of runs" />`}
         </section>
       </div>
@@ -79,7 +81,6 @@ export function Job({ id }) {
           <h2 id="next-title">Next</h2>
           <${Coming} job=${found} next=${next} changed=${changed} />
         </section>
-        <${Graph} id=${id} />
         <${Details} job=${found} />
         <${Versions} id=${id} version=${found.version} />
       </div>
@@ -125,9 +126,25 @@ function Paused({ job }) {
 function Coming({ job, next, changed }) {
   if (next.error) return html`<${Failure} error=${next.error} retry=${next.reload} />`;
   if (!next.data) return html`<${Loading} slow=${next.slow} rows=${3} />`;
-  const skip = (one) => one.fires && html`<button type="button" class="quiet small" aria-label="Skip ${one.local}" title="Skip this time" onClick=${() => askSkip(job, one.at, changed)}><${Icon} name="skip" /></button>`;
+  const skip = (one) => {
+    if (one.skipped) return html`<button type="button" class="quiet small" aria-label="Let ${one.local} run after all" title="Let it run after all" onClick=${() => unskip(job, one.at, changed)}><${Icon} name="again" /></button>`;
+    return one.fires && html`<button type="button" class="quiet small" aria-label="Skip ${one.local}" title="Skip this time" onClick=${() => askSkip(job, one.at, changed)}><${Icon} name="skip" /></button>`;
+  };
   const empty = job.state === "paused" ? "None while it is paused." : job.after ? "When those before it have succeeded." : "It fires no more.";
   return html`<${Times} times=${next.data.data} zone=${job.tz || "UTC"} extra=${skip} empty=${empty} />`;
+}
+
+// Times that passed while nothing planned have no runs of their own; how many there were is known all the same.
+function Missed({ id, zone }) {
+  const missed = useLoad((signal) => get(`${jobPath(id)}/missed`, undefined, signal), [id]);
+  const gaps = missed.data?.data || [];
+  if (!gaps.length) return null;
+  return html`<details class="missed">
+    <summary>${plural(gaps.reduce((sum, gap) => sum + gap.missed, 0), "time")} passed while nothing planned</summary>
+    <ul class="plain-list">
+      ${gaps.slice(0, 20).map((gap) => html`<li key=${gap.from}><${When} at=${gap.from} zone=${zone} /> to <${When} at=${gap.to} zone=${zone} />: ${plural(gap.missed, "time")}, ${gap.ran} of them run late <span class="faint">(${gap.policy})</span></li>`)}
+    </ul>
+  </details>`;
 }
 
 function Durations({ runs, zone }) {
@@ -166,13 +183,13 @@ function Runs({ runs, zone, busy }) {
 function told(run) {
   const tries = run.attempts.length > 1 ? `${run.attempts.length} attempts` : "";
   const trigger = run.trigger === "scheduled" ? "" : run.trigger;
-  const wait = run.waits_for_slot ? "waits for a slot" : "";
+  const wait = run.waits_for_slot ? "waits for a slot" : run.waits_for?.length ? `waits for ${run.waits_for.map((one) => one.name || one.job_id).join(", ")}` : "";
   return [run.error || run.reason, wait, tries, trigger].filter(Boolean).map((one) => cut(one, 160)).join(" · ");
 }
 
 function Details({ job }) {
   const rows = [
-    ["Target", targetText(job.target)], ["Schedule", job.cron || job.every || job.at || (job.after || []).join(", ")], ["Zone", job.tz],
+    ["Target", targetText(job.target)], ["Schedule", job.cron || job.every || job.at], ["After", (job.after || []).join(", ")], ["Waits at most", job.wait], ["Zone", job.tz],
     ["Priority", job.priority], ["Pool", job.pool], ["Timeout", job.timeout], ["Delivery", job.delivery],
     ["Retries", `${job.retry.max}, from ${job.retry.first} by ${job.retry.factor} to ${job.retry.max_delay}`],
     ["At once", `${job.concurrency}, else ${job.overlap}`], ["Missed times", `${job.misfire.policy}, grace ${job.misfire.grace}`],

@@ -76,6 +76,8 @@ function Head({ run, job, zone, over, changed }) {
 function Verdict({ run, zone }) {
   if (run.awaits_report)
     return html`<div class="note"><p>Its target accepted it and will report${run.deadline_at && html`, at the latest <${When} at=${run.deadline_at} zone=${zone} />`}.</p></div>`;
+  if (run.waits_for?.length)
+    return html`<div class="note"><p>It waits for ${run.waits_for.slice(0, 20).map((one, index) => html`${index ? ", " : ""}<a href=${jobPath(one.job_id)}><bdi>${cut(one.name || one.job_id, 80)}</bdi></a>`)}.</p></div>`;
   const why = run.waits_for_slot ? "It waits for another run of its job to end." : run.reason || run.error;
   if (!why) return null;
   const tone = run.status === "FAILED" ? "fail" : "warn";
