@@ -255,6 +255,13 @@ async def test_versions_tell_what_a_job_was(client: httpx2.AsyncClient, clock: M
     assert [one.to for one in versions] == [versions[1].from_, versions[2].from_, None]
 
 
+async def test_versions_of_a_deleted_job_are_still_told(client: httpx2.AsyncClient) -> None:
+    job_id = await create(client)
+    assert (await client.delete(f"/v1/jobs/{job_id}")).status_code == 200
+    versions = VersionList.model_validate((await client.get(f"/v1/jobs/{job_id}/versions")).json()).data
+    assert versions[-1].deleted
+
+
 async def test_a_cancelled_one_time_run_completes_its_job(client: httpx2.AsyncClient) -> None:
     answer = await client.post(
         "/v1/jobs", json={"at": "2027-01-15T09:00:00Z", "target": "https://example.com/x", "name": "once"}

@@ -163,9 +163,11 @@ class Jobs:
         return await self._store.list_jobs(tenant, query)
 
     async def versions(self, tenant: str, job_id: int) -> list[Version]:
-        """All versions of a job, oldest first."""
-        await self.get(tenant, job_id)
-        return await self._store.versions(tenant, job_id)
+        """All versions of a job, oldest first; also of one that was deleted."""
+        found = await self._store.versions(tenant, job_id)
+        if not found:
+            await self.get(tenant, job_id)  # says that it is not there
+        return found
 
     async def update(
         self,
