@@ -26,12 +26,13 @@ export function CreateForm({ short = false }) {
 
 export function Edit({ id }) {
   const job = useLoad((signal) => get(jobPath(id), undefined, signal), [id]);
+  const [refused, refuse] = useState(null); // outlives the form, which begins anew with what somebody else made of the job
   if (job.error) return html`<h1 tabindex="-1">Edit</h1><${Failure} error=${job.error} retry=${job.reload} />`;
   if (!job.data) return html`<h1 tabindex="-1">Edit</h1><${Loading} slow=${job.slow} />`;
-  return html`<${EditForm} job=${job.data} reload=${job.reload} key=${job.data.version} />`;
+  return html`<${EditForm} job=${job.data} reload=${job.reload} refused=${refused} refuse=${refuse} key=${job.data.version} />`;
 }
 
-function EditForm({ job, reload }) {
+function EditForm({ job, reload, refused, refuse }) {
   const initial = useMemo(() => fromDocument(job), [job]);
   const save = async (form) => {
     const changes = changesOf(initial, form);
@@ -43,20 +44,20 @@ function EditForm({ job, reload }) {
       await patch(jobPath(job.job_id), changes, { headers: { "If-Match": `"${job.version}"` } });
     } catch (error) {
       if (error.status !== 412) throw error;
-      await reload();
-      throw new Error("Somebody changed the job meanwhile. Its present form was read again; what you typed is gone.");
+      refuse(new Error("Somebody changed the job meanwhile. Its present form was read again; what you typed is gone."));
+      return reload();
     }
     say(`Saved ${cut(nameOf(job), 60)}.`);
     return go(jobPath(job.job_id));
   };
   return html`<div class="title"><h1 tabindex="-1">Edit <bdi>${cut(nameOf(job), 80)}</bdi></h1></div>
-    <${JobForm} initial=${initial} verb="Save" save=${save} back=${jobPath(job.job_id)} edits />`;
+    <${JobForm} initial=${initial} verb="Save" save=${save} back=${jobPath(job.job_id)} refused=${refused} edits />`;
 }
 
-function JobForm({ initial, verb, save, back, short = false, edits = false }) {
+function JobForm({ initial, verb, save, back, refused = null, short = false, edits = false }) {
   const [form, setForm] = useState(initial);
   const [busy, setBusy] = useState(false);
-  const [error, setError] = useState(null);
+  const [error, setError] = useState(refused);
   const summary = useRef(null);
   const schedule = scheduleOf(form);
   const was = edits ? scheduleOf(initial) : null;

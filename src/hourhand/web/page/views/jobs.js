@@ -43,7 +43,7 @@ export function Jobs() {
   const [fresh, setFresh] = useState(0);
   const clear = () => (setChosen(new Set()), setMatching(false));
   useEffect(clear, [address]);
-  useEffect(() => setFresh(0), [page.data]);
+  useEffect(() => setFresh(0), [page.busy]); // a new reading has them; a changed row does not
   useChanges(jobs, page, patchStrips, () => setFresh((count) => count + 1));
 
   const toggle = (id) => {
@@ -148,6 +148,7 @@ function Filters({ filter, jobs }) {
   const [name, setName] = useState(filter.name);
   const [tag, setTag] = useState(filter.tag);
   const timer = useRef(null);
+  useEffect(() => () => clearTimeout(timer.current), []); // what was typed here is no other view's address
   useEffect(() => setName(filter.name), [filter.name]);
   useEffect(() => setTag(filter.tag), [filter.tag]);
   useKeys({ "/": () => search.current.focus() });
