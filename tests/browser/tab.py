@@ -1,0 +1,36 @@
+"""A page that is watched: where it is opened, and what people do to it with the keyboard."""
+
+from playwright.sync_api import BrowserContext, Locator, Page, expect
+
+from tests.browser.guard import Guard
+from tests.browser.server import Server
+
+WAIT_MS = 15_000
+
+
+class Tab:
+    """A page that is watched, on one server."""
+
+    def __init__(self, context: BrowserContext, server: Server) -> None:
+        self.server = server
+        self.page: Page = context.new_page()
+        self.page.set_default_timeout(WAIT_MS)
+        self.guard = Guard(self.page, server.url)
+
+    def open(self, path: str = "/", *, live: bool = True) -> Page:
+        """Go to an address; by default wait until events arrive, so that nothing is missed."""
+        self.page.goto(self.server.url + path)
+        if live:
+            expect(self.page.locator(".live")).to_have_text("Live")
+        return self.page
+
+    def press(self, *keys: str) -> None:
+        """Keys, one after the other, as a person would press them."""
+        for key in keys:
+            self.page.keyboard.press(key)
+
+    def toast(self, text: str) -> Locator:
+        """Wait for what the page says it has done; the message."""
+        found = self.page.locator(".toast").filter(has_text=text).first
+        expect(found).to_be_visible()
+        return found
