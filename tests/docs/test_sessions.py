@@ -19,6 +19,7 @@ from tools.docs import ROOT
 
 GUIDES: dict[str, tuple[str, ...]] = {
     "files": (),
+    "graphs": ("--allow-shell",),
     "long-runs": (),
     "shell": ("--allow-shell",),
 }  # and how their server is started

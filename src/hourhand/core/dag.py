@@ -80,7 +80,8 @@ class GraphJob(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def label(self) -> str:
         """How people know it."""
-        return repr(self.name) if self.name else format_job_id(self.id)
+        known = self.name or self.key
+        return repr(known) if known else format_job_id(self.id)
 
     @property
     def parents(self) -> tuple[int, ...]:

@@ -89,7 +89,7 @@ class Foreseen:
 
 def unfit(why: str, hint: str | None = None) -> Invalid:
     """A refusal of whom a job is to follow."""
-    return Invalid(why, [Fault(pointer="/after", expected="jobs that it may follow", got=why, hint=hint)])
+    return Invalid(why, [Fault(pointer="/after", expected="jobs that it may follow", hint=hint)])
 
 
 def graph_job(job_id: int, spec: JobSpec) -> GraphJob:

@@ -26,7 +26,7 @@ class GraphNode(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class GraphView(msgspec.Struct, frozen=True, kw_only=True):
-    """A graph, or the part of it that is nearest to a job; by level, then in order of creation."""
+    """A graph, or the part of it that is nearest to a job; by level, then by name."""
 
     job_id: int
     at: int | None  # the nominal time whose runs are shown; None: the newest of each job
@@ -63,7 +63,7 @@ class Graphs:
                 level=depth[one],
                 run=runs.get(one),
             )
-            for one in sorted(ids, key=lambda one: (depth[one], one))
+            for one in sorted(ids, key=lambda one: (depth[one], shown[one].label, one))
         ]
         return GraphView(job_id=job_id, at=at, nodes=tuple(nodes), truncated=len(shown) < len(found))
 

@@ -191,7 +191,7 @@ async def peek_jobs(tx: Tx, tenant: str, ids: Sequence[int]) -> list[GraphJob]:
 def graph_refusal(why: str, hint: str | None = None) -> Invalid:
     """A refusal of a graph, as people get it."""
     expected = "a graph without circles whose roots agree"
-    return Invalid(why, [Fault(pointer="/after", expected=expected, got=why, hint=hint)])
+    return Invalid(why, [Fault(pointer="/after", expected=expected, hint=hint)])
 
 
 async def _tell_ahead(tx: Tx, parents: Sequence[int], after_at: int) -> None:
@@ -226,4 +226,4 @@ def _assume_before(
 
 
 def _graph_job(draft: JobDraft) -> GraphJob:
-    return GraphJob(id=draft.id, name=draft.spec.name, timing=draft.spec.timing)
+    return GraphJob(id=draft.id, name=draft.spec.name, timing=draft.spec.timing, key=draft.spec.key)

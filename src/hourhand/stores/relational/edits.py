@@ -328,7 +328,7 @@ def _as_edited(job: Job, edit: JobEdit) -> Job:
 
 
 def _graph_job(job_id: int, edit: JobEdit) -> GraphJob:
-    return GraphJob(id=job_id, name=edit.spec.name, timing=edit.spec.timing)
+    return GraphJob(id=job_id, name=edit.spec.name, timing=edit.spec.timing, key=edit.spec.key)
 
 
 async def _check_key(tx: Tx, old: Job, edit: JobEdit) -> None:
