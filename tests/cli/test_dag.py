@@ -8,6 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hourhand.cli.files.changing import parts
+from hourhand.cli.files.documents import FileJob
 from hourhand.cli.graphs.drawing import Drawn, draw
 from hourhand.core.dag import levels
 
@@ -239,6 +241,16 @@ def test_findings_in_files(hourhand: Any, tmp_path: Path, text: str, finding: st
     assert done.code == 8
     assert finding in done.out
     assert check(hourhand, tmp_path, text, "--json").json["findings"]
+
+
+def test_a_graph_goes_to_the_server_whole() -> None:
+    def job(key: str) -> FileJob:
+        return FileJob(key=key, document={"key": key}, file="f", line=1)
+
+    small, large = [job(f"s{n}") for n in range(300)], [job(f"l{n}") for n in range(1_000)]
+    sizes = [len(part) for part in parts([small, small, large, small])]
+    assert sizes == [300, 300, 1_000, 300]
+    assert [len(part) for part in parts([[*large, *small]])] == [500, 500, 300]
 
 
 # --- against a server

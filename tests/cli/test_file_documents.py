@@ -184,6 +184,7 @@ def test_what_hangs_together_stays_together_parents_first(monkeypatch: pytest.Mo
         (1, [*"xabcdypq"]),
     ):
         monkeypatch.setattr(changing, "BATCH_JOBS", most)
+        monkeypatch.setattr(changing, "REQUEST_JOBS", most)
         assert ["".join(job.key for job in part) for part in parts(found)] == sizes
     monkeypatch.setattr(changing, "BATCH_BYTES", 1)
     assert [len(part) for part in parts(found)] == [1] * 8

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from hourhand.client import Client
 
 BATCH_JOBS = 500
+REQUEST_JOBS = 1_000  # a graph that needs it goes as one: the server must see it whole to say what would be
 BATCH_BYTES = 8 * 1024 * 1024
 _ENCODER = msgspec.json.Encoder()
 
@@ -133,12 +134,12 @@ def parts(found: Iterable[Sequence[FileJob]]) -> Iterator[list[FileJob]]:
     size_bytes = 0
     for group in found:
         sizes_bytes = [len(_ENCODER.encode(job.document)) for job in group]
-        whole = len(group) <= BATCH_JOBS and sum(sizes_bytes) <= BATCH_BYTES
+        whole = len(group) <= REQUEST_JOBS and sum(sizes_bytes) <= BATCH_BYTES
         if part and whole and not _fits(len(part) + len(group), size_bytes + sum(sizes_bytes)):
             yield part
             part, size_bytes = [], 0
         for job, own_bytes in zip(group, sizes_bytes, strict=True):
-            if part and not _fits(len(part) + 1, size_bytes + own_bytes):
+            if part and not whole and not _fits(len(part) + 1, size_bytes + own_bytes):
                 yield part
                 part, size_bytes = [], 0
             part.append(job)
