@@ -6,7 +6,7 @@ export const state = signal("connecting"); // connecting, live, paused, reconnec
 export const retryAt = signal(null); // when the next try is due, while reconnecting
 
 const FIRST_WAIT_MS = 1000;
-const LONGEST_WAIT_MS = 30000;
+const LONGEST_WAIT_MS = 10000;
 const SILENCE_MS = 40000; // the server speaks every 15 s
 const HIDDEN_MS = 60000; // a page that nobody sees lets go of its connection
 const LONGEST_FRAME = 1 << 20;

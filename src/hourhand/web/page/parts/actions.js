@@ -9,7 +9,20 @@ import { complain, say } from "./toasts.js";
 
 const called = (job) => cut(nameOf(job), 60);
 
-export async function runNow(job, { downstream = false } = {}) {
+const ON_A_PHONE = matchMedia("(max-width: 700px)"); // where a thumb may have slipped
+
+export function runNow(job, how = {}) {
+  if (!ON_A_PHONE.matches) return start(job, how);
+  show(Confirm, {
+    title: `Run ${called(job)} now?`,
+    verb: "Run now",
+    act: () => start(job, how),
+    children: html`<p>It runs once, beside its schedule.</p>`,
+  });
+  return Promise.resolve(null);
+}
+
+async function start(job, { downstream = false }) {
   try {
     const body = downstream ? { downstream } : undefined;
     const { run_id } = await post(`${jobPath(job.job_id)}/run`, body, { headers: { "Idempotency-Key": requestKey() } });

@@ -36,6 +36,7 @@ export function Job({ id }) {
   }, REFRESH_MS);
   const reread = useThrottled(() => (job.reload(), next.reload()), REFRESH_MS);
   useLive((message) => {
+    if (message.kind === "reset") reread();
     if (message.kind === "reset" || message.kind === "stats") return again();
     if (message.job_id !== id) return undefined;
     if (!message.run_id) reread();

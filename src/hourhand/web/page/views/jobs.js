@@ -44,7 +44,9 @@ export function Jobs() {
   const clear = () => (setChosen(new Set()), setMatching(false));
   useEffect(clear, [address]);
   useEffect(() => setFresh(0), [page.busy]); // a new reading has them; a changed row does not
-  useChanges(jobs, page, patchStrips, () => setFresh((count) => count + 1));
+  // After a break anything may have happened: what could not be read is read, what is there is brought up to date.
+  const again = (merge) => (page.error ? page.reload() : readPage(filter, cursor).then((fresh) => merge(fresh.data), () => {}));
+  useChanges(jobs, page, patchStrips, () => setFresh((count) => count + 1), again);
 
   const toggle = (id) => {
     setMatching(false);
@@ -74,13 +76,13 @@ export function Jobs() {
     ${page.error && html`<${Failure} error=${page.error} retry=${page.reload} />`}
     ${page.data?.partial && html`<p class="note warn" role="status">Some databases do not answer, and theirs are not here: ${page.data.partial.join(", ")}.</p>`}
     ${!page.data && !page.error && html`<${Loading} slow=${page.slow} rows=${12} />`}
-    ${page.data && html`<${List} jobs=${jobs} strips=${strips} chosen=${chosen} setChosen=${setChosen} matching=${matching} toggle=${toggle} filtered=${filtered} cursor=${cursor} next=${page.data.next_cursor} busy=${page.busy} replace=${replace} />`}
+    ${page.data && (!page.error || page.data.of === address) && html`<${List} jobs=${jobs} strips=${strips} chosen=${chosen} setChosen=${setChosen} matching=${matching} toggle=${toggle} filtered=${filtered} cursor=${cursor} next=${page.data.next_cursor} busy=${page.busy} replace=${replace} />`}
     ${page.data && html`<${Pager} next=${page.data.next_cursor} label="Pages of jobs" />`}`;
 }
 
 // A page of the API may hold less than was asked for although there is more: it looks at so many jobs and no more.
 async function readPage(filter, cursor, signal) {
-  const found = { data: [], next_cursor: cursor };
+  const found = { data: [], next_cursor: cursor, of: place.peek().query.toString() };
   for (let tries = 0; tries < LOOKS; tries += 1) {
     const query = { ...filter, cursor: found.next_cursor, limit: PAGE - found.data.length, payload: "false" };
     const page = await get("/jobs", query, signal);
@@ -198,7 +200,7 @@ function useStrips(jobs) {
 }
 
 // What happened to the jobs on this page, written into their rows: none comes, goes or moves by itself.
-function useChanges(jobs, page, patchStrips, counted) {
+function useChanges(jobs, page, patchStrips, counted, again) {
   const dirty = useRef(new Set());
   const changed = useRef(new Set());
   const merge = (fresh) => {
@@ -215,6 +217,7 @@ function useChanges(jobs, page, patchStrips, counted) {
   }, REFRESH_MS);
   useLive((message) => {
     if (message.kind === "job.created") return counted();
+    if (message.kind === "reset") again(merge);
     if (message.kind === "reset" || message.kind === "stats") {
       jobs.forEach((job) => dirty.current.add(job.job_id)); // what exactly happened is not told
       return refresh();
