@@ -18,6 +18,7 @@ from tests.docs.texts import Block, blocks
 from tools.docs import ROOT
 
 GUIDES: dict[str, tuple[str, ...]] = {
+    "backfill": ("--allow-shell",),
     "files": (),
     "graphs": ("--allow-shell",),
     "long-runs": (),
@@ -76,7 +77,15 @@ def steps(text: str) -> Iterator[tuple[str, str]]:
 
 
 def pattern(expected: str) -> str:
-    return ".*?".join(re.escape(part) for part in expected.split("…"))
+    """What differs stays within its line, but for … at the beginning of one: that may be several lines."""
+    first, *rest = expected.split("…")
+    found = re.escape(first)
+    before = first
+    for part in rest:
+        begins = not before or before.endswith("\n")
+        found += ("(?s:.*?)" if begins else ".*?") + re.escape(part)
+        before = part
+    return found
 
 
 def run(line: str, folder: Path, server: str) -> str:
