@@ -40,14 +40,14 @@ def test_up_takes_its_defaults(started) -> None:
 def test_flags_become_settings(started) -> None:
     settings, options = started(
         *("--port", "9", "--data", "x/y.db", "--import", "a.b", "--import", "c", "--concurrency", "7"),
-        *("--no-demo", "--allow-shell"),
+        *("--no-demo", "--allow-shell", "--open"),
     )
     assert settings.worker.shell
     assert settings.server.listen == "127.0.0.1:9"
     assert settings.store.url == "sqlite:///x/y.db"
     assert settings.worker.import_modules == ("a.b", "c")
     assert settings.worker.concurrency == 7
-    assert options == UpOptions(demo=False)
+    assert options == UpOptions(demo=False, open=True)
 
 
 def test_an_absolute_file_has_four_slashes(started) -> None:

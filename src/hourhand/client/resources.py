@@ -506,6 +506,20 @@ class DeadLetters(_Endpoints[D]):
         return self._change("/dead-letters/discard", body)
 
 
+class System(_Endpoints[D]):
+    """The whole, in one look."""
+
+    @endpoint
+    def overview(self) -> Flow[Document]:
+        """Sizes, live processes, the last hour by the minute, and what changed of jobs."""
+        return self._ask("GET", "/overview")
+
+    @endpoint
+    def nodes(self) -> Flow[Document]:
+        """The processes of the cluster: `{data}`."""
+        return self._ask("GET", "/nodes")
+
+
 def _job_path(job: Job, tail: str = "") -> str:
     return f"/jobs/{quote(job if isinstance(job, str) else str(job['job_id']), safe='')}{tail}"
 
