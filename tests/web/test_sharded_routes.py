@@ -17,7 +17,7 @@ from hourhand.services.runs import Runs
 from hourhand.stores.sharded import ShardedStore
 from hourhand.stores.sqlite import SqliteStore
 from hourhand.web.app import create_app
-from hourhand.web.shapes import JobList, RunList
+from hourhand.web.shapes import JobList, OverviewAnswer, RunList, StripList
 from tests.services.world import FaultyStore
 from tests.web import worker
 from tests.web.conftest import ADDRESS
@@ -76,6 +76,24 @@ async def test_runs_are_listed_page_by_page_by_the_cursors_of_their_shards(
         cursor = {"cursor": page["next_cursor"]} if page["next_cursor"] else None
     assert len(ended) == 9
     assert sorted(listed) == sorted(ended)
+
+
+async def test_strips_and_the_overview_are_of_all_databases_that_answer(
+    client: httpx2.AsyncClient, shards: list[FaultyStore], clock: ManualClock
+) -> None:
+    made = (await client.post("/v1/jobs/bulk", json=[PAST] * 10)).json()
+    ids = [result["job_id"] for result in made["results"]]
+    for shard in shards:
+        await worker.succeed(shard, clock)
+    asked = [("job_id", job_id) for job_id in reversed(ids)]
+    strips = StripList.model_validate((await client.get("/v1/jobs/strips", params=asked)).json()).data
+    assert [one.job_id for one in strips] == ids[::-1]
+    assert {run.status for one in strips for run in one.runs} == {"SUCCEEDED"}
+    seen = OverviewAnswer.model_validate((await client.get("/v1/overview")).json())
+    assert seen.sizes.jobs == 10
+    shards[1].away = True
+    strips = StripList.model_validate((await client.get("/v1/jobs/strips", params=asked)).json()).data
+    assert {shard_of(parse_job_id(one.job_id)) for one in strips} == {0}
 
 
 async def test_pages_say_that_a_database_does_not_answer(
