@@ -18,6 +18,12 @@ async def breaks(text: str = "it broke") -> None:
 
 
 @hh.job()
+async def logs(ctx: Run, lines: int = 3) -> None:
+    for number in range(lines):
+        ctx.log.info(f"<b>line</b> {number}")
+
+
+@hh.job()
 async def hangs(ctx: Run) -> None:
     ctx.progress(0.4, "waiting for the end")
     await asyncio.Event().wait()

@@ -18,6 +18,18 @@ def test_it_shows_the_way_of_a_run_and_what_came_back(tab: Tab, server: Server) 
     expect(page.get_by_role("heading", name="told")).to_be_visible()
 
 
+def test_its_log_is_text_a_line_below_the_other(tab: Tab, server: Server) -> None:
+    run = server.run(server.job("logged", "logs"))
+    page = tab.open(f"/runs/{run}")
+    log = page.get_by_role("log")
+    expect(log).to_contain_text("<b>line</b> 2")
+    assert [line.split("<b>")[1] for line in log.inner_text().splitlines() if line] == [
+        f"line</b> {number}" for number in range(3)
+    ]
+    framed = "(log) => [...log.children].map((piece) => getComputedStyle(piece).borderTopWidth)"
+    assert set(log.evaluate(framed)) == {"0px"}
+
+
 def test_a_run_under_way_is_followed_to_its_end_and_cancelled_by_mouse(tab: Tab, server: Server) -> None:
     job = server.job("hanging-by-mouse", "hangs")
     run = server.start_run(job)

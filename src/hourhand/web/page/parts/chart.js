@@ -4,6 +4,7 @@ import uPlot from "../vendor/uplot.js";
 import { theme } from "../settings.js";
 import { moment, zoneOf } from "../time.js";
 
+const DAYS_FROM_S = 36 * 3600;
 const bars = uPlot.paths.bars({ size: [0.7, 40], align: 1 });
 
 // series: [{label, tone, bars?, points?}], data: [xs in seconds, …ys], unit: text of a value; ago: times as distances from the last.
@@ -67,7 +68,10 @@ function options(box, series, height, latest, setReadout) {
   const root = parseFloat(style.fontSize) || 14;
   const font = `${Math.round(root * 0.8)}px system-ui, sans-serif`;
   const axis = { stroke: colour("muted"), font, grid: { stroke: colour("line"), width: 1 }, ticks: { show: false } };
-  const clock = (at) => moment(at * 1000, zoneOf(latest.current.zone), { seconds: false }).slice(-5);
+  const clock = (at, from, to) => {
+    const text = moment(at * 1000, zoneOf(latest.current.zone), { seconds: false });
+    return to - from > DAYS_FROM_S ? text.split(" ").slice(1, 3).join(" ") : text.slice(-5); // over days the day says more
+  };
   const shown = (value) => (value === null || value === undefined ? "–" : latest.current.unit(value));
   return {
     width: box.clientWidth || 300,
@@ -77,7 +81,10 @@ function options(box, series, height, latest, setReadout) {
     scales: { x: { time: true, range: (self, low, high) => [low, high + (high - low || 60) / 50] }, y: { range: (self, low, high) => [0, Math.max(high, 1) * 1.1] } },
     tzDate: (seconds) => uPlot.tzDate(new Date(seconds * 1000), zoneOf(latest.current.zone)),
     axes: [
-      { ...axis, size: root * 2, ...(latest.current.ago ? distances : { space: root * 5, values: (self, ticks) => ticks.map((at, index) => (index && clock(at) === clock(ticks[index - 1]) ? "" : clock(at))) }) },
+      { ...axis, size: root * 2, ...(latest.current.ago ? distances : { space: root * 5, values: (self, ticks) => {
+        const texts = ticks.map((at) => clock(at, self.scales.x.min, self.scales.x.max));
+        return texts.map((text, index) => (index && text === texts[index - 1] ? "" : text));
+      } }) },
       { ...axis, size: root * 4.6, space: root * 2, values: (self, ticks) => ticks.map((value) => latest.current.unit(value)) },
     ],
     series: [

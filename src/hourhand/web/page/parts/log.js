@@ -50,8 +50,8 @@ export function Log({ id, over }) {
     <h2 id="log-title">Log</h2>
     ${dropped && html`<p class="faint">Only its end is shown; hourhand runs logs has all of it.</p>`}
     <pre class="log" ref=${place} tabindex="0" role="log" aria-label="Log">${shown.map((piece, index) => [
-      index > 0 && shown[index - 1].attempt !== piece.attempt ? html`<span class="system">attempt ${piece.attempt}\n</span>` : null,
-      html`<span key=${`${piece.attempt}-${piece.seq}`} class=${piece.stream}>${piece.text.replace(COLOURS, "")}</span>`,
+      index > 0 && shown[index - 1].attempt !== piece.attempt ? html`<span class="from-system">attempt ${piece.attempt}\n</span>` : null,
+      html`<span key=${`${piece.attempt}-${piece.seq}`} class="from-${piece.stream}">${piece.text.replace(COLOURS, "")}</span>`,
     ])}</pre>
   </section>`;
 }

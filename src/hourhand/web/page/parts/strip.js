@@ -43,7 +43,7 @@ export function Strip({ strip, size = 30 }) {
   const runs = [...strip.runs.slice(-(size - live.length)), ...live];
   if (!runs.length) return html`<span class="strip empty faint">no runs yet</span>`;
   const first = size - runs.length;
-  return html`<svg class="strip" viewBox="0 0 ${size * STEP} ${TALL}" role="img" aria-label=${summary(runs)}>
+  return html`<svg class="strip" preserveAspectRatio="xMinYMid" viewBox="0 0 ${size * STEP} ${TALL}" role="img" aria-label=${summary(runs)}>
     ${runs.map((run, index) => shape(run.status, (first + index) * STEP))}
   </svg>`;
 }
