@@ -14,10 +14,10 @@ COMPILE = $(UV) pip compile --quiet --universal --python-version 3.11 --generate
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help up test lint format bench chaos soak docs lock wheel clean
+.PHONY: help up test lint format bench chaos soak docs screenshots lock wheel clean
 
 help: ## Print the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 up: .venv/base.stamp ## Run everything in one process on ./hourhand.db (ARGS='--port 9000 --no-demo')
 	@exec $(BIN)/python tools/foreground.py $(BIN)/hourhand up $(ARGS)
@@ -46,6 +46,9 @@ soak: .venv/dev.stamp ## Long load on a real store
 
 docs: .venv/base.stamp ## Write again what documents say of states, settings, routes, metrics and limits
 	@$(BIN)/python tools/docs.py
+
+screenshots: .venv/dev.stamp ## Make the pictures of the page in docs/images again, in a real browser
+	@$(BIN)/python -m tools.screenshots
 
 lock: .venv/dev.stamp ## Pin the newest versions again, with hashes
 	@test -x "$(UV)" || command -v "$(UV)" >/dev/null || $(INSTALL) uv
