@@ -54,7 +54,7 @@ def hourhand_up(data: Path, *arguments: str) -> Iterator[Child]:
         process = subprocess.Popen(
             [*command, *arguments],
             cwd=ROOT,
-            env=_environment(),
+            env=environment(),
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=output,
@@ -70,7 +70,7 @@ def hourhand_up(data: Path, *arguments: str) -> Iterator[Child]:
 def server(module: str, *arguments: str) -> Iterator[Child]:
     """A module of ours that prints its port and serves until it is stopped."""
     process = subprocess.Popen(
-        [sys.executable, "-m", module, *arguments], cwd=ROOT, env=_environment(), stdout=subprocess.PIPE
+        [sys.executable, "-m", module, *arguments], cwd=ROOT, env=environment(), stdout=subprocess.PIPE
     )
     assert process.stdout is not None
     try:
@@ -90,7 +90,7 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def _environment() -> dict[str, str]:
+def environment() -> dict[str, str]:
     """Ours without settings: what is measured has its defaults, whatever the shell exports."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("HOURHAND_")}
     return {**kept, "PYTHONPATH": os.pathsep.join((str(ROOT / "src"), str(ROOT)))}
