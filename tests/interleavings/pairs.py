@@ -13,7 +13,7 @@ from hourhand.core.instant import DAY_US, MINUTE_US, SECOND_US
 from hourhand.core.lifecycle import Event, State
 from hourhand.core.model import AfterTiming, Job, Misfire, MisfirePolicy, Overlap
 from hourhand.core.run import ClaimedRun
-from hourhand.errors import Conflict
+from hourhand.errors import Conflict, Invalid
 from hourhand.ports.store import Changed, Claim
 from tests.contract.builders import every, outcome, outcome_of_stray, spec
 from tests.contract.harness import LEAD_US, START_AT
@@ -144,6 +144,13 @@ async def lost(scene: Scene) -> Stage:
     return stage
 
 
+async def swept(scene: Scene) -> Stage:
+    """The run of a lost worker was given back, and may be claimed again."""
+    stage = await lost(scene)
+    await sweeps(scene, stage)
+    return stage
+
+
 async def letter(scene: Scene) -> Stage:
     """A job with a dead letter, whose next run is under way."""
     job = await scene.create(spec(every(1), overlap=Overlap.QUEUE), id=_FIRST_ID)
@@ -157,12 +164,31 @@ async def letter(scene: Scene) -> Stage:
     return Stage([job], nodes, [run, dead])
 
 
+async def told_of_one(scene: Scene) -> Stage:
+    """A job whose only parent has ended, and nobody has told it yet."""
+    parent = await scene.create(spec(every(60)), id=_FIRST_ID)
+    child = await scene.create(spec(AfterTiming(parents=(parent.id,), wait_us=DAY_US)), id=_CHILD_ID)
+    await scene.plan(61 * SECOND_US)
+    scene.go_to(_T)
+    node = await scene.worker()
+    runs = await scene.take(node, lead_us=0)
+    await scene.finish(runs)
+    return Stage([child, parent], [node], runs)
+
+
+async def two_beside_a_root(scene: Scene) -> Stage:
+    """Two jobs that follow the same one, and could come to follow each other."""
+    root = await scene.create(spec(every(60)), id=_FIRST_ID)
+    timing = AfterTiming(parents=(root.id,), wait_us=DAY_US)
+    return Stage([await scene.create(spec(timing), id=one) for one in (_SECOND_ID, _CHILD_ID)])
+
+
 # --- who does what
 
 
-def claims(place: int, lead_us: int = 0) -> Act:
+def claims(place: int, lead_us: int = 0, room: int = 10) -> Act:
     async def act(scene: Scene, stage: Stage) -> Claim:
-        return await scene.claim(stage.nodes[place], 10, lead_us=lead_us)
+        return await scene.claim(stage.nodes[place], room, lead_us=lead_us)
 
     return act
 
@@ -227,6 +253,24 @@ async def joins(scene: Scene, stage: Stage) -> Job:
 
 async def feeds(scene: Scene, _: Stage) -> Any:
     return await scene.store.feed_backfill(1)
+
+
+async def descends(scene: Scene, _: Stage) -> int:
+    return await scene.store.descend(10)
+
+
+def follows(place: int, other: int) -> Act:
+    """Lets one job follow another; says whether it was allowed to."""
+
+    async def act(scene: Scene, stage: Stage) -> bool:
+        timing = AfterTiming(parents=(stage.jobs[other].id,), wait_us=DAY_US)
+        try:
+            await scene.change(stage.jobs[place], timing=timing)
+        except Invalid:
+            return False
+        return True
+
+    return act
 
 
 def requeues(place: int, then_claims: bool = False) -> Act:
@@ -314,6 +358,24 @@ async def _descend(scene: Scene) -> None:
     assert (await scene.store.backlog()).waiting == 0, "a run waits for parents that have ended"
 
 
+async def nothing_of_the_deleted(scene: Scene, stage: Stage, _: Any, __: Any) -> None:
+    await _descend(scene)
+    assert await scene.take(stage.nodes[0], lead_us=0) == [], "a run of a deleted job is taken"
+    assert await scene.planned(stage.job) == []
+
+
+async def nothing_while_paused(scene: Scene, stage: Stage, _: Any, __: Any) -> None:
+    """Told before the pause it goes, told after it is skipped; in any case it is told."""
+    await _descend(scene)
+    ends = [line.state for line in (await scene.tables()).history if line.job_id == stage.job.id]
+    planned = await scene.planned(stage.job)
+    assert (ends, planned) in (([State.SKIPPED], []), ([], [_T])), "a dependent is lost or doubled by a pause"
+
+
+async def no_circle(scene: Scene, stage: Stage, left: bool, right: bool) -> None:
+    assert left != right, "two jobs follow each other, or neither was allowed to"
+
+
 async def one_is_believed(scene: Scene, stage: Stage, swept: Any, refused: Any) -> None:
     tried, refused_sweep = swept
     accepted_count = len(tried) - len(refused_sweep) + (1 - len(refused))
@@ -322,6 +384,11 @@ async def one_is_believed(scene: Scene, stage: Stage, swept: Any, refused: Any) 
     lines = [row for row in (await scene.tables()).history if row.scheduled_at == run.scheduled_at]
     assert len(lines) == 1, "an attempt has two ends"
     await in_one_place(scene, stage, None, None)
+
+
+async def the_late_one_is_refused(scene: Scene, stage: Stage, claim: Claim, refused: Any) -> None:
+    assert [run.fence for run in claim.runs] == [stage.runs[0].fence + 1]
+    assert len(refused) == 1, "an outcome under an older fence was taken"
 
 
 async def one_of_two_sweeps(scene: Scene, stage: Stage, left: Any, right: Any) -> None:
@@ -363,6 +430,8 @@ PAIRS = (
     Pair("claim/claim of one slot", crowd(1), claims(0), claims(1), each_once),
     Pair("claim/claim of two slots", crowd(2), claims(0), claims(1), each_once),
     Pair("claim/claim without a limit", crowd(None), claims(0), claims(1), each_once),
+    Pair("claim/claim one by one", crowd(1), claims(0, room=1), claims(1, room=1), each_once),
+    Pair("claim/late finish", swept, claims(1), settles(), the_late_one_is_refused),
     Pair("claim/finish", busy(1), claims(1), settles(), accepted),
     Pair("claim/finish of two slots", busy(2), claims(1), settles(), accepted),
     Pair("claim/finish with one blocked", blocked, claims(1), settles(), accepted),
@@ -386,10 +455,15 @@ PAIRS = (
         ends_and_tells(1, Event.EXHAUST),
         the_child_is_skipped_once,
     ),
+    Pair("descend/delete", told_of_one, descends, deletes, nothing_of_the_deleted),
+    Pair("descend/pause", told_of_one, descends, pauses, nothing_while_paused),
+    Pair("descend/descend", told_of_one, descends, descends, the_child_goes_once),
+    Pair("follow/follow", two_beside_a_root, follows(0, 1), follows(1, 0), no_circle),
     Pair("sweep/finish", lost, sweeps, settles(), one_is_believed),
     Pair("sweep/sweep", lost, sweeps, sweeps, one_of_two_sweeps),
     Pair("requeue/finish of the run", busy(1), requeues(0), settles(event=Event.EXHAUST), dead_or_planned),
     Pair("requeue/finish of the slot", letter, requeues(1, True), settles(), moved_and_accepted),
-    Pair("cancel/finish", busy(1), cancels, settles(event=Event.RETRY), ended_once),
+    Pair("cancel/finish", busy(1), cancels, settles(), ended_once),
+    Pair("cancel/retry", busy(1), cancels, settles(event=Event.RETRY), ended_once),
     Pair("hand on/finish", blocked, hands_on, settles(), accepted),
 )  # fmt: skip
