@@ -1,4 +1,4 @@
-"""What the sweeper looks for again and again is found by an index, however many runs wait for their reports."""
+"""What is looked for again and again is found by a key or an index, however many jobs and runs there are."""
 
 from pathlib import Path
 
@@ -30,3 +30,27 @@ def test_running_is_searched_by_key_or_index(
     plan = [row[3] for row in rows]
     assert any(searches in step for step in plan), plan
     assert not [step for step in plan if step.startswith(("SCAN running", "SCAN r"))], plan
+
+
+@pytest.mark.parametrize(
+    ("name", "parameters", "searches"),
+    [
+        ("graph_jobs", ("default", "[1]"), "INTEGER PRIMARY KEY (rowid=?)"),
+        (
+            "named_page",
+            {"tenant": "default", "low": "a", "high": "b", "before": 1, "limit": 1},
+            "COVERING INDEX jobs_name (tenant=? AND name>? AND name<?)",
+        ),
+    ],
+)
+def test_jobs_are_not_read_by_tenant_alone(
+    tmp_path: Path, name: str, parameters: object, searches: str
+) -> None:
+    connection = file.open_writer(tmp_path / "store.db", 4)
+    try:
+        rows = connection.execute(f"EXPLAIN QUERY PLAN {statements()[name]}", parameters).fetchall()  # type: ignore[arg-type]
+    finally:
+        connection.close()
+    plan = [row[3] for row in rows]
+    assert any(searches in step for step in plan), plan
+    assert not [step for step in plan if step == "SCAN jobs" or step.endswith("jobs_name (tenant=?)")], plan

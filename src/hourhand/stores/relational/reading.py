@@ -51,7 +51,7 @@ async def list_jobs(tx: Tx, tenant: str, query: JobQuery) -> JobPage:
     found: list[Job] = []
     looked = 0
     while looked < _SCAN:
-        size = min(_SCAN - looked, max(query.limit * 2, 100))
+        size = min(_SCAN - looked, max(query.limit * 2, 100, looked))  # ever more, where few fit
         rows = [JobRecord(*row) for row in await _job_rows(tx, tenant, query, before, size)]
         looked += size
         for record in rows:

@@ -2,7 +2,7 @@
 SELECT 1 WHERE ?1 IS NULL;
 
 -- graph_jobs: what a check needs to know of jobs
-SELECT id, name, key, paused, until, spec FROM jobs WHERE tenant = ? AND id IN (SELECT value FROM json_each(?));
+SELECT id, name, key, paused, until, spec FROM jobs WHERE +tenant = ? AND id IN (SELECT value FROM json_each(?));
 
 -- newest_runs: of each of some jobs the newest run that waits, that has a slot, and that ended
 SELECT asked.value, w.scheduled_at, 2, 0, 0, 0 FROM json_each(:job_ids) AS asked
