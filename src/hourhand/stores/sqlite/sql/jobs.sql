@@ -62,13 +62,13 @@ DELETE FROM job_sets WHERE tenant = ? AND set_name = ? AND job_id = ?;
 
 -- named_page: jobs whose name begins so, newest first; where very many do, all jobs, for the caller to choose from
 WITH named AS MATERIALIZED (
-    SELECT id FROM jobs WHERE tenant = :tenant AND name >= :low AND name < :high LIMIT 50001)
+    SELECT id FROM jobs WHERE tenant = :tenant AND name >= :low AND name < :high LIMIT 5001)
 SELECT r.* FROM (
-    SELECT id FROM named WHERE (SELECT count(*) FROM named) <= 50000 AND id < :before
+    SELECT id FROM named WHERE (SELECT count(*) FROM named) <= 5000 AND id < :before
     UNION ALL
     SELECT * FROM (
         SELECT id FROM jobs WHERE +tenant = :tenant
-            AND id < (SELECT CASE WHEN count(*) > 50000 THEN :before ELSE 0 END FROM named) ORDER BY id DESC LIMIT :limit)
+            AND id < (SELECT CASE WHEN count(*) > 5000 THEN :before ELSE 0 END FROM named) ORDER BY id DESC LIMIT :limit)
     ORDER BY id DESC LIMIT :limit) AS n
 CROSS JOIN job_records AS r ON r.id = n.id ORDER BY r.id DESC;
 
