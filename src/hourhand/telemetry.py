@@ -10,8 +10,8 @@ import os
 import re
 import sys
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, MutableMapping, Sequence
-from typing import Any, TextIO, cast
+from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
+from typing import Any, NamedTuple, TextIO, cast
 
 import structlog
 from prometheus_client import (
@@ -57,6 +57,7 @@ class Telemetry:
         self._backfilled = 0
         self._store_errors = 0
         self._backlog: Backlog | None = None
+        self._audits: dict[str, _Audited] = {}
         self.registry.register(_EngineCollector(self._families))
         ProcessCollector(registry=self.registry)
         PlatformCollector(registry=self.registry)
@@ -114,6 +115,12 @@ class Telemetry:
         """Sizes of the hot tables as last counted."""
         self._backlog = backlog
 
+    def audited(
+        self, name: str, *, expected: int, lost: int, kinds: Mapping[str, int], at: int, took_us: int
+    ) -> None:
+        """What the last audit of a database found."""
+        self._audits[name] = _Audited(expected, lost, dict(kinds), at, took_us)
+
     def exposition(self) -> bytes:
         """Everything in Prometheus' text format."""
         return generate_latest(self.registry)
@@ -139,6 +146,18 @@ class Telemetry:
         yield self._settle_batch.family("hourhand_settle_batch_runs", "Runs per settled batch.")
         if self._backlog is not None:
             yield from _backlog_families(self._backlog)
+        if self._audits:
+            yield from _audit_families(self._audits)
+
+
+class _Audited(NamedTuple):
+    """The last audit of one database."""
+
+    expected: int
+    lost: int
+    kinds: dict[str, int]
+    at: int
+    took_us: int
 
 
 class _EngineCollector(Collector):
@@ -194,6 +213,27 @@ def _backlog_families(backlog: Backlog) -> Iterator[Metric]:
     )
     for name, help, size in sizes:
         yield GaugeMetricFamily(name, help, size)
+
+
+def _audit_families(audits: Mapping[str, _Audited]) -> Iterator[Metric]:
+    numbers: tuple[tuple[str, str, Callable[[_Audited], float]], ...] = (
+        ("hourhand_audit_expected", "Times that the last audit expected.", lambda one: one.expected),
+        ("hourhand_audit_lost", "Of them, those that are nowhere.", lambda one: one.lost),
+        ("hourhand_audit_seconds", "How long it took.", lambda one: one.took_us / SECOND_US),
+        ("hourhand_audit_timestamp_seconds", "When it was.", lambda one: one.at / SECOND_US),
+    )
+    for name, help, number in numbers:
+        family = GaugeMetricFamily(name, help, labels=["database"])
+        for database, one in audits.items():
+            family.add_metric([database], number(one))
+        yield family
+    findings = GaugeMetricFamily(
+        "hourhand_audit_findings", "What did not fit in the last audit, by kind.", labels=["database", "kind"]
+    )
+    for database, one in audits.items():
+        for kind, count in one.kinds.items():
+            findings.add_metric([database, kind], count)
+    yield findings
 
 
 def configure_logging(level: str, *, stream: TextIO | None = None, as_json: bool | None = None) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import typer
 
 import hourhand
-from hourhand.cli import backfill, dlq, jobs, processes, runs, schedules, system
+from hourhand.cli import audits, backfill, dlq, jobs, processes, runs, schedules, system
 from hourhand.cli.failures import INTERRUPTED, report
 from hourhand.cli.files import commands as files
 from hourhand.cli.graphs import commands as graphs
@@ -26,6 +26,7 @@ def build(launch: Launch) -> typer.Typer:
     processes.register_migrate(migrate, launch)
     app.add_typer(migrate, name="migrate")
     schedules.register(app)
+    audits.register(app)
     files.register(app)
     importing = _group("Jobs from elsewhere.")
     files.register_import(importing)

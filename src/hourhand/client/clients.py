@@ -17,7 +17,7 @@ import msgspec
 
 from hourhand.client.exchange import Patience
 from hourhand.client.flow import Answer, Awaiting, Blocking, Flow, Item, Pause, Request, Trouble
-from hourhand.client.resources import Backfills, DeadLetters, Jobs, Runs, Session, System
+from hourhand.client.resources import Audits, Backfills, DeadLetters, Jobs, Runs, Session, System
 from hourhand.clock import SystemClock
 from hourhand.config.kinds import is_loopback
 from hourhand.core.url import masked_url, url_faults
@@ -82,6 +82,7 @@ class Client(_Connection, Blocking):
         self.backfills: Backfills[Blocking] = Backfills(self, self._session)
         self.dead_letters: DeadLetters[Blocking] = DeadLetters(self, self._session)
         self.system: System[Blocking] = System(self, self._session)
+        self.audits: Audits[Blocking] = Audits(self, self._session)
 
     def __enter__(self) -> Self:
         return self
@@ -142,6 +143,7 @@ class AsyncClient(_Connection, Awaiting):
         self.backfills: Backfills[Awaiting] = Backfills(self, self._session)
         self.dead_letters: DeadLetters[Awaiting] = DeadLetters(self, self._session)
         self.system: System[Awaiting] = System(self, self._session)
+        self.audits: Audits[Awaiting] = Audits(self, self._session)
 
     async def __aenter__(self) -> Self:
         return self

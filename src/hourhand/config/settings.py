@@ -215,6 +215,21 @@ class HistorySettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AlertSettings:
+    """Who is told when something is wrong."""
+
+    deadman_url: str = _setting(
+        Text(
+            allowed="empty, or a URL such as https://hc.example.com/ping/123",
+            matches=lambda text: not text or _HTTP_URL.fullmatch(text) is not None,
+        ),
+        "",
+        "asked by GET after each audit that finds nothing; silence means trouble; {shard}: which database",
+        secret=True,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TelemetrySettings:
     """What is told about it."""
 
@@ -239,6 +254,7 @@ class Settings:
     targets: TargetSettings = TargetSettings()
     limits: LimitSettings = LimitSettings()
     history: HistorySettings = HistorySettings()
+    alerts: AlertSettings = AlertSettings()
     telemetry: TelemetrySettings = TelemetrySettings()
 
 

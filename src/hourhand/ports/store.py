@@ -35,6 +35,7 @@ from hourhand.core.run import (
     RunView,
     Settlement,
 )
+from hourhand.ports.audit import AuditVerbs
 from hourhand.ports.backfills import BackfillVerbs
 
 
@@ -286,8 +287,9 @@ class Backlog(msgspec.Struct, frozen=True, kw_only=True):
 Decide = Callable[[Job, int], JobEdit]
 
 
-class Store(BackfillVerbs, Protocol):
-    """Every verb of the only truth; those about backfills, skipped times and reruns are in `ports.backfills`."""
+class Store(BackfillVerbs, AuditVerbs, Protocol):
+    """Every verb of the only truth; those about backfills, skipped times and reruns are in `ports.backfills`,
+    what an audit reads in `ports.audit`."""
 
     # --- itself
     async def now(self) -> int:

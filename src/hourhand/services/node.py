@@ -14,6 +14,7 @@ from hourhand.core.instant import SECOND_US
 from hourhand.errors import Unavailable
 from hourhand.ports.leases import Leases
 from hourhand.ports.store import Hint, Store
+from hourhand.services.auditor import Auditor
 from hourhand.services.backfiller import Backfiller
 from hourhand.services.log_writer import LogWriter
 from hourhand.services.loop import Duty, Poll, Step, every_second, full_pause, never
@@ -26,7 +27,7 @@ from hourhand.telemetry import Telemetry, logger
 
 RARE_POLL_US = 5 * SECOND_US  # in case a hint was lost although they arrive
 RAREST_POLL_US = 30 * SECOND_US  # the same, where little hangs on it
-SWEEPERS_SEGMENT = 0  # whoever holds it sweeps, and feeds backfills, for all
+SWEEPERS_SEGMENT = 0  # whoever holds it sweeps, feeds backfills and audits, for all
 _TIDY_PERIOD_US = 5 * SECOND_US
 _STEP_PATIENCE_S = 5.0
 _LOG_PATIENCE_S = 2.0
@@ -37,12 +38,13 @@ _log = logger("hourhand.node")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scheduler:
-    """What plans, sweeps and feeds backfills. Without a tenure of its own it shares the worker's lease."""
+    """What plans, sweeps, feeds backfills and audits. Without a tenure of its own it shares the worker's lease."""
 
     leases: Leases
     planner: Planner
     sweeper: Sweeper
     backfiller: Backfiller
+    auditor: Auditor | None = None
     tenure: Tenure | None = None
 
 
@@ -126,7 +128,8 @@ class Node:
         self._sweep = self._duty("sweep", self._sweep_step, poll_us=self._seldom)
         self._backfill = self._duty("backfill", self._backfill_step, poll_us=self._hardly_ever)
         tidy = self._duty("tidy", self._tidy_step, poll_us=never)
-        return self._plan, self._sweep, self._backfill, tidy
+        audit = self._duty("audit", self._audit_step, poll_us=self._hardly_ever)
+        return self._plan, self._sweep, self._backfill, audit, tidy
 
     def _tenure_duties(self, scheduler: Scheduler | None) -> tuple[Duty, ...]:
         if scheduler is None or scheduler.tenure is None:
@@ -152,6 +155,14 @@ class Node:
         if scheduler is None or SWEEPERS_SEGMENT not in await scheduler.leases.segments():
             return None
         return await scheduler.backfiller.step(now_at)
+
+    async def _audit_step(self, now_at: int) -> int | None:
+        scheduler = self._scheduler
+        if scheduler is None or scheduler.auditor is None:
+            return None
+        if SWEEPERS_SEGMENT not in await scheduler.leases.segments():
+            return None
+        return await scheduler.auditor.step(now_at)
 
     async def _tidy_step(self, now_at: int) -> int | None:
         scheduler = self._scheduler

@@ -8,6 +8,7 @@ from hourhand.clock import Clock
 from hourhand.core.instant import DAY_US
 from hourhand.ids import IdSource
 from hourhand.ports.store import Store
+from hourhand.services.audit import Audit
 from hourhand.services.backfills import Backfills
 from hourhand.services.event_log import EventLog
 from hourhand.services.graphs import Graphs
@@ -33,6 +34,7 @@ def create_app(
     runs: Runs,
     reports: Reports | None = None,
     backfills: Backfills | None = None,
+    audit: Audit | None = None,
     store: Store,
     clock: Clock,
     registry: CollectorRegistry,
@@ -63,6 +65,7 @@ def create_app(
         runs=runs,
         reports=reports or Reports(store=store),
         backfills=backfills or Backfills(store=store, ids=IdSource(clock), clock=clock, keep_us=_KEEP_US),
+        audit=audit or Audit(store=store, clock=clock, keep_us=_KEEP_US),
         logs=RunLogs(store=store, runs=runs, clock=clock),
         store=store,
         clock=clock,

@@ -10,6 +10,7 @@ from hourhand.clock import Clock
 from hourhand.core.model import DEFAULT_TENANT
 from hourhand.errors import NotAllowed
 from hourhand.ports.store import Store
+from hourhand.services.audit import Audit
 from hourhand.services.backfills import Backfills
 from hourhand.services.event_log import EventLog
 from hourhand.services.graphs import Graphs
@@ -37,6 +38,7 @@ class WebContext(msgspec.Struct, frozen=True, kw_only=True):
     graphs: Graphs
     runs: Runs
     backfills: Backfills
+    audit: Audit
     reports: Reports
     logs: RunLogs
     store: Store

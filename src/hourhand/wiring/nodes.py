@@ -12,6 +12,8 @@ from hourhand.leases.native import NativeLeases
 from hourhand.ports.store import Store
 from hourhand.ports.target import Target
 from hourhand.queues.native import NativeQueue
+from hourhand.services.audit import Audit
+from hourhand.services.auditor import Auditor
 from hourhand.services.backfiller import Backfiller
 from hourhand.services.log_writer import LogRouter, LogWriter
 from hourhand.services.node import Node, Scheduler
@@ -21,8 +23,12 @@ from hourhand.services.room import Room
 from hourhand.services.sweeper import PERIOD_US, SHARED_PERIOD_US, Sweeper
 from hourhand.services.tenure import Tenure
 from hourhand.services.worker import Settled, Worker
+from hourhand.targets.addresses import parse_allowed
+from hourhand.targets.pinging import Pinger
 from hourhand.telemetry import Telemetry
 from hourhand.wiring.life import draw
+
+SHARD = "{shard}"  # stands in a URL for the number of a database
 
 
 def process_name() -> str:
@@ -73,7 +79,7 @@ class Nodes:
             store=store,
             clock=clock,
             telemetry=self.telemetry,
-            scheduler=self._tenured(store, clock) if plans else None,
+            scheduler=self._tenured(store, clock, shard) if plans else None,
             worker=self._leased(store, clock, settled, noted) if works else None,
             log=self._log(store, clock, shard) if works else None,
             hints_arrive=hints_arrive,
@@ -85,7 +91,7 @@ class Nodes:
         self.logs.add(writer, shard)
         return writer
 
-    def _tenured(self, store: Store, clock: Clock) -> Scheduler:
+    def _tenured(self, store: Store, clock: Clock, shard: int) -> Scheduler:
         lease_us = self.settings.scheduler.lease_us
         leases = NativeLeases(
             store=store,
@@ -95,7 +101,7 @@ class Nodes:
             plans=True,
             lease_us=lease_us,
         )
-        return self._scheduler(store, clock, leases, Tenure(leases, lease_us))
+        return self._scheduler(store, clock, leases, Tenure(leases, lease_us), shard)
 
     def _leased(self, store: Store, clock: Clock, settled: Settled, noted: Noted) -> Worker:
         leases = NativeLeases(store=store, ids=self.ids, kind="worker", name=process_name(), plans=False)
@@ -121,7 +127,12 @@ class Nodes:
         )
 
     def _scheduler(
-        self, store: Store, clock: Clock, leases: NativeLeases, tenure: Tenure | None = None
+        self,
+        store: Store,
+        clock: Clock,
+        leases: NativeLeases,
+        tenure: Tenure | None = None,
+        shard: int = 0,
     ) -> Scheduler:
         settings, telemetry = self.settings, self.telemetry
         return Scheduler(
@@ -141,5 +152,25 @@ class Nodes:
                 period_us=PERIOD_US if tenure is None else SHARED_PERIOD_US,
             ),
             backfiller=Backfiller(store=store, telemetry=telemetry),
+            auditor=self._auditor(store, clock, shard),
             tenure=tenure,
+        )
+
+    def _auditor(self, store: Store, clock: Clock, shard: int) -> Auditor:
+        """Small pages: planning and firing share its event loop."""
+        settings = self.settings
+        audit = Audit(
+            store=store, clock=clock, keep_us=settings.history.keep_us, page_jobs=200, unit_times=2_000
+        )
+        pinger = Pinger(
+            settings.alerts.deadman_url.replace(SHARD, str(shard)),
+            parse_allowed(settings.targets.allow_hosts),
+        )
+        return Auditor(
+            audit=audit,
+            clock=clock,
+            telemetry=self.telemetry,
+            grace_us=settings.scheduler.misfire_grace_us,
+            name=str(shard),
+            ping=pinger.ping,
         )

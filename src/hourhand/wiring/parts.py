@@ -18,6 +18,7 @@ from hourhand.ids import IdSource
 from hourhand.ports.log import RunLog
 from hourhand.ports.store import Store
 from hourhand.ports.target import Target
+from hourhand.services.audit import Audit
 from hourhand.services.backfills import Backfills
 from hourhand.services.event_log import EventLog
 from hourhand.services.jobs import Jobs, JobsChanged
@@ -179,6 +180,7 @@ def build_app(
         jobs=jobs,
         runs=runs,
         reports=reports,
+        audit=Audit(store=store, clock=clock, keep_us=settings.history.keep_us),
         backfills=Backfills(store=store, ids=IdSource(clock), clock=clock, keep_us=settings.history.keep_us),
         store=store,
         clock=clock,

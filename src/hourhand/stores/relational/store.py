@@ -6,6 +6,7 @@ Claim, plan and finish are hot and each store's own; everything else is the same
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Protocol
 
+from hourhand.core.audit import ClockFacts, JobRuns
 from hourhand.core.backfill import Backfill, BackfillAction
 from hourhand.core.dag import GraphJob
 from hourhand.core.identity import RunKey
@@ -15,8 +16,10 @@ from hourhand.core.plan import MissedTimes
 from hourhand.core.run import AttemptFacts, ProgressNote, RunView
 from hourhand.core.skipping import Skip
 from hourhand.ports import store as port
+from hourhand.ports.audit import Asked, AuditPage, AuditQuery
 from hourhand.ports.backfills import BackfillPage, BackfillQuery, DecideBackfill, Feeding
 from hourhand.stores.relational import (
+    audits,
     backfills,
     clocks,
     descents,
@@ -288,6 +291,21 @@ class RelationalStore:
 
     async def glance(self, tenant: str, ids: Sequence[int], at: int | None) -> list[port.RunGlance]:
         return await self._engine.read(lambda tx: glances.glance(tx, tenant, ids, at))
+
+    # --- audits
+    async def audited_jobs(self, query: AuditQuery) -> AuditPage:
+        return await self._engine.read(lambda tx: audits.audited_jobs(tx, query))
+
+    async def audited_runs(self, asked: Sequence[Asked], from_at: int, to_at: int) -> list[JobRuns]:
+        return await self._engine.read(lambda tx: audits.audited_runs(tx, asked, from_at, to_at))
+
+    async def audited_clocks(
+        self, asked: Sequence[tuple[int, str]], from_at: int, to_at: int
+    ) -> dict[tuple[int, str], ClockFacts]:
+        segments = self._settings.segments
+        return await self._engine.read(
+            lambda tx: audits.audited_clocks(tx, segments, asked, from_at, to_at),
+        )
 
     # --- dead letters
     async def dead_letters(self, tenant: str, query: port.DeadQuery) -> port.DeadPage:

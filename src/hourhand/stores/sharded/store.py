@@ -13,6 +13,7 @@ from typing import TypeVar
 
 import msgspec
 
+from hourhand.core.audit import ClockFacts, JobRuns
 from hourhand.core.backfill import Backfill, BackfillAction
 from hourhand.core.buckets import (
     BUCKETS,
@@ -32,6 +33,7 @@ from hourhand.core.run import AttemptFacts, ProgressNote, RunView, Settlement
 from hourhand.core.skipping import Skip
 from hourhand.errors import CannotStart, Invalid, Unavailable
 from hourhand.ports import store as port
+from hourhand.ports.audit import Asked, AuditPage, AuditQuery
 from hourhand.ports.backfills import BackfillPage, BackfillQuery, DecideBackfill
 from hourhand.stores.sharded.merging import (
     letter_key,
@@ -303,6 +305,38 @@ class ShardedStore(PerShardVerbs):
     async def glance(self, tenant: str, ids: Sequence[int], at: int | None) -> list[port.RunGlance]:
         return await self._each_id(ids, lambda part, shard: shard.glance(tenant, part, at))
 
+    # --- audits: one shard after another
+    async def audited_jobs(self, query: AuditQuery) -> AuditPage:
+        if query.job_id is not None:
+            page = await self._ask_home(query.job_id, lambda shard: shard.audited_jobs(query))
+            return page or AuditPage(jobs=(), next_after=None)
+        index, *inner = query.after or (0,)
+        if not 0 <= index < len(self._shards):
+            raise Invalid("cursor: expected the next_cursor of this audit")
+        part = msgspec.structs.replace(query, after=tuple(inner) or None)
+        following = (index + 1,) if index + 1 < len(self._shards) else None
+        try:
+            page = await self._ask(index, lambda shard: shard.audited_jobs(part))
+        except Unavailable:
+            return AuditPage(jobs=(), next_after=following, missing=(index,))
+        onward = following if page.next_after is None else (index, *page.next_after)
+        return msgspec.structs.replace(page, next_after=onward)
+
+    async def audited_runs(self, asked: Sequence[Asked], from_at: int, to_at: int) -> list[JobRuns]:
+        found: dict[int, JobRuns] = {}
+        for index, part in _by_shard(asked, lambda one: one.job_id).items():
+            read = partial(_audited_runs, part, from_at, to_at)
+            found |= {one.job_id: one for one in await self._ask(index, read)}
+        return [found[one.job_id] for one in asked]
+
+    async def audited_clocks(
+        self, asked: Sequence[tuple[int, str]], from_at: int, to_at: int
+    ) -> dict[tuple[int, str], ClockFacts]:
+        found: dict[tuple[int, str], ClockFacts] = {}
+        for index, part in _by_shard(asked, lambda one: one[0]).items():
+            found |= await self._ask(index, partial(_audited_clocks, part, from_at, to_at))
+        return found
+
     # --- dead letters
     async def dead_letters(self, tenant: str, query: port.DeadQuery) -> port.DeadPage:
         if query.job_id is not None:
@@ -413,6 +447,16 @@ class ShardedStore(PerShardVerbs):
 
     def _missing(self, answers: dict[int, T]) -> tuple[int, ...]:
         return tuple(index for index in range(len(self._shards)) if index not in answers)
+
+
+async def _audited_runs(part: Sequence[Asked], from_at: int, to_at: int, shard: port.Store) -> list[JobRuns]:
+    return await shard.audited_runs(part, from_at, to_at)
+
+
+async def _audited_clocks(
+    part: Sequence[tuple[int, str]], from_at: int, to_at: int, shard: port.Store
+) -> dict[tuple[int, str], ClockFacts]:
+    return await shard.audited_clocks(part, from_at, to_at)
 
 
 def _by_shard(items: Sequence[T], job_id: Callable[[T], int]) -> dict[int, list[T]]:

@@ -6,6 +6,7 @@ from fastapi.routing import APIRoute
 from hourhand.web.routes import (
     actions,
     applying,
+    audits,
     backfills,
     bulk,
     dead_letters,
@@ -32,6 +33,7 @@ for _module in (
     reports,
     backfills,
     dead_letters,
+    audits,
     schedules,
     events,
     operations,

@@ -1,0 +1,71 @@
+"""`audit`: whether every time that was promised is accounted for."""
+
+from typing import Annotated, Any
+
+import typer
+
+from hourhand.cli.failures import FINDINGS
+from hourhand.cli.options import Call, command
+from hourhand.cli.text import plural
+from hourhand.cli.times import in_zone, instant
+from hourhand.core.instant import format_instant
+
+_TERMS = ("succeeded", "skipped", "failed", "cancelled", "waiting")
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    command(app, "audit")(audit)
+
+
+def audit(
+    call: Call,
+    from_: Annotated[
+        str | None,
+        typer.Option("--from", metavar="TIME", help="Nominal times from here on; an hour before --to."),
+    ] = None,
+    to: Annotated[str | None, typer.Option(metavar="TIME", help="Up to here; now unless given.")] = None,
+    job: Annotated[str | None, typer.Option(metavar="JOB", help="Only of this job: id, key or name.")] = None,
+) -> int:
+    """Hold what ran against what was expected; exit code 8 where something does not fit."""
+    found = call.client.audits.run(
+        from_=None if from_ is None else format_instant(instant(from_, "--from")),
+        to=None if to is None else format_instant(instant(to, "--to")),
+        job=None if job is None else call.client.jobs.resolve(job),
+    )
+    call.out.document(found, None, lambda: _show(call, found))
+    if call.out.form.value == "ids":
+        for finding in found["findings"]:
+            call.out.line(finding["run_id"])
+    return FINDINGS if any(found["kinds"].values()) or not found["complete"] else 0
+
+
+def equation(found: dict[str, Any]) -> str:
+    """Such as `expected 1,440 = 1,432 succeeded + 6 skipped + 2 waiting`."""
+    terms = [f"{found[name]:,} {name}" for name in _TERMS if found[name]] or ["0"]
+    if found["lost"]:
+        terms.append(f"{found['lost']:,} LOST")
+    return f"expected {found['expected']:,} = {' + '.join(terms)}"
+
+
+def _show(call: Call, found: dict[str, Any]) -> None:
+    zone = call.tz or "UTC"
+    call.out.note(
+        f"{in_zone(found['from'], zone)} to {in_zone(found['to'], zone)}, {plural(found['jobs_checked'], 'job')}"
+    )
+    call.out.line(equation(found))
+    if found["missed"]:
+        call.out.line(f"of the skipped, {found['missed']:,} that nobody planned in time (an outage)")
+    if found["beside"]:
+        call.out.line(f"beside the schedule: {plural(found['beside'], 'run')}")
+    for finding in found["findings"]:
+        at = in_zone(finding["scheduled_at"], zone)
+        name = finding["job_name"] or finding["job_id"]
+        call.out.line(f"{finding['kind'].upper()}  {name}  {at}  {finding['words']}  ({finding['run_id']})")
+    total = sum(found["kinds"].values())
+    if total > len(found["findings"]):
+        call.out.line(f"and {total - len(found['findings']):,} more findings")
+    for what in found["partial"]:
+        call.out.note(f"{what} did not answer, and was not audited")
+    if found["unread"]:
+        call.out.note(f"too much to be audited: {', '.join(found['unread'][:5])}")
