@@ -160,6 +160,17 @@ LIMITS = (
     Limit("time that one of them waits", "services.run_logs", "MAX_WAIT_S", "s"),
     Limit("bytes of a signing secret, at least", "core.signature", "MIN_SECRET_BYTES", "B"),
     Limit("age of a signature that a receiver takes", "core.signature", "TOLERANCE_US", "us"),
+    Limit("the window of an audit", "services.audit", "MAX_WINDOW_US", "us"),
+    Limit("findings of an audit that are listed", "core.audit", "MAX_FINDINGS"),
+    Limit(
+        "how long after its grace a time that is nowhere counts as lost", "core.audit", "LAG_BUDGET_US", "us"
+    ),
+    Limit("versions that a page of an audit reads", "stores.relational.audits", "MAX_VERSIONS"),
+    Limit(
+        "time of one request for an audit, then it goes on in another", "web.routes.audits", "WITHIN_US", "us"
+    ),
+    Limit("time between audits that are made by themselves", "services.auditor", "PERIOD_US", "us"),
+    Limit("time of a ping", "targets.pinging", "TIMEOUT_S", "s"),
     Limit("lines a second that `up` prints", "cli.feed", "LINES_PER_SECOND"),
     Limit("times that `hourhand next` prints", "cli.schedules", "MOST_TIMES"),
     Limit("times that a preview shows", "web.routes.schedules", "MAX_TIMES"),
@@ -209,6 +220,7 @@ def metrics() -> str:
     """The families of our own in `/metrics`."""
     telemetry = Telemetry()
     telemetry.backlog(Backlog(jobs=0, planned=0, running=0, blocked=0, dead=0, oldest_due_at=None))
+    telemetry.audited("0", expected=0, lost=0, kinds={"lost": 0}, at=0, took_us=0)
     HttpMetrics(telemetry.registry)
     rows = []
     for family in telemetry.registry.collect():

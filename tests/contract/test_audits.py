@@ -38,7 +38,8 @@ async def work(scene: Scene, minutes: int, event: Event = Event.SUCCEED) -> None
 async def work_off(scene: Scene, node: int, event: Event = Event.SUCCEED) -> None:
     while runs := await scene.take(node, lead_us=0):
         await scene.finish(runs, event)
-        await scene.store.descend(100)
+        while await scene.store.descend(100):
+            pass
 
 
 async def tally(scene: Scene, job: Job | None = None, **fields: int) -> Tally:
@@ -97,7 +98,7 @@ async def test_an_outage_is_accounted_for(scene: Scene, policy: MisfirePolicy, r
     found = await tally(scene)
     assert found.expected == 32
     assert found.succeeded == 3 + ran
-    assert found.missed == found.skipped > 0
+    assert found.missed == found.skipped - 1 > 0  # one was planned before
 
 
 async def test_edits_pauses_and_deletes(scene: Scene) -> None:

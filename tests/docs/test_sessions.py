@@ -19,6 +19,7 @@ from tools.docs import ROOT
 
 GUIDES: dict[str, tuple[str, ...]] = {
     "backfill": ("--allow-shell",),
+    "audit": (),
     "files": (),
     "graphs": ("--allow-shell",),
     "long-runs": (),

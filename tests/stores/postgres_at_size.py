@@ -25,6 +25,7 @@ BACKFILLS = 20_000
 SKIPS = 20_000
 MARKERS = 5_000
 RERUNS = 20_000
+GONE = 20_000  # jobs that were deleted, with ids above a million
 BIG, SMALL = "big", "small"  # tenants: nine jobs of ten, and the rest
 HEAVY_JOB = 1  # has a sixth of the history
 WIDE_JOB = 3  # 100 slots, all taken
@@ -49,6 +50,9 @@ INSERT INTO members (clock_id, job_id, lane, jitter_us, since, until, policy, gr
 SELECT CASE WHEN id % 200 = 0 THEN {HERD_CLOCK} ELSE clock_id END, id, lane, 0, 0, until, 'skip', grace_us, 0 FROM jobs;
 INSERT INTO versions (job_id, version, tenant, version_from, until, paused, deleted, spec)
 SELECT id, 1, tenant, 0, until, 0, 0, spec FROM jobs WHERE id % 4 = 0;
+INSERT INTO versions (job_id, version, tenant, version_from, until, paused, deleted, spec)
+SELECT 1000000 + n, v, '{BIG}', {NOW_AT} - n * 1000000::bigint + v, {NOW_AT}, 0, v - 1, repeat('x', 50)
+FROM generate_series(1, {GONE}) AS n, generate_series(1, 2) AS v;
 INSERT INTO nodes (id, kind, name, started_at, lease_until)
 SELECT n, 'worker', 'worker-' || n, 0, {NOW_AT} + (n - 3) * 1000000::bigint FROM generate_series(1, {NODES}) AS n;
 INSERT INTO segments (segment, node_id, fence) SELECT n, n % 4 + 10, 1 FROM generate_series(0, 63) AS n;

@@ -459,7 +459,37 @@ SKIPS = {
     "purge_reruns": Example((NOW_AT, 100)),
 }
 
+_AUDITED = {"from_at": NOW_AT - HOUR_US, "to_at": NOW_AT + 1}
+_IDS = {"after": 1_000, "last": _FOREVER, "limit": PAGE, "large": 4_096}
+AUDITS = {
+    "audit_jobs": Example(_IDS),
+    "audit_jobs_of": Example({**_IDS, "tenant": SMALL}),
+    "audit_gone": Example({**_IDS, "from_at": 0}),
+    "audit_versions": Example({"ids": _JOBS, "from_at": 0, "limit": 1_000, "large": 4_096}),
+    "audit_history": Example(
+        {
+            **_AUDITED,
+            "ids": [HEAVY_JOB, *_JOBS],
+            "mosts": [100] * 101,
+            "first": TODAY,
+            "last": TODAY,
+            "limit": 10_100,
+        }
+    ),
+    "audit_live": Example({**_AUDITED, "ids": [WIDE_JOB, *_HELD], "limit": 1_000}, 2_000, "of five tables"),
+    "audit_planned": Example((json.dumps([[30_001 + n, NOW_AT] for n in range(100)]),)),
+    "audit_clocks": Example(
+        {
+            "places": json.dumps([[f"every {n}", n % 64] for n in range(1, 101)]),
+            "from_at": 0,
+            "to_at": 1,
+            "limit": 1_000,
+        }
+    ),
+}
+
 EXAMPLES: dict[str, Example] = {
+    **AUDITS,
     **BACKFILLS,
     **SKIPS,
     **CLAIMS,

@@ -33,6 +33,7 @@ class Asked(msgspec.Struct, frozen=True, array_like=True, gc=False):
     job_id: int
     times: Sequence[int]
     most: int
+    live_too: bool = False  # whatever history says: its times are not all known
 
 
 class AuditVerbs(Protocol):

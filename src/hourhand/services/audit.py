@@ -317,7 +317,7 @@ class _Pass:
         expectations = Expectations(from_at, to_at, self._unit_times)
         own = {job.id: expectations.times(job) or [] for job in jobs}
         most = max(100, self._unit_times * 4 // len(ids))
-        asked = [Asked(one, own.get(one, []), most) for one in sorted(ids)]
+        asked = [Asked(one, own.get(one, []), most, live_too=True) for one in sorted(ids)]
         return {one.job_id: one for one in await self._store.audited_runs(asked, from_at, to_at)}
 
     async def _follow(

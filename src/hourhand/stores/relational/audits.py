@@ -193,7 +193,7 @@ def _in_order(ats: list[int], codes: list[int]) -> Lines:
 
 def _is_whole(asked: Asked, lines: Lines) -> bool:
     """Whether history alone says how each time ended."""
-    return lines[0] == asked.times and _MAY_GO_ON.isdisjoint(lines[1])
+    return not asked.live_too and lines[0] == asked.times and _MAY_GO_ON.isdisjoint(lines[1])
 
 
 async def _live(

@@ -1,0 +1,61 @@
+"""`audit` against a running server, and how its equation reads."""
+
+import pytest
+
+from hourhand.cli.audits import equation
+from hourhand.client.resources import _sum_of_audits
+
+NUMBERS = {
+    "expected": 1_440, "succeeded": 1_432, "skipped": 6, "failed": 0, "cancelled": 0, "waiting": 2, "missed": 4,
+    "lost": 0, "beside": 3,
+}  # fmt: skip
+
+
+def test_the_equation_names_what_there_is() -> None:
+    assert equation(NUMBERS) == "expected 1,440 = 1,432 succeeded + 6 skipped + 2 waiting"
+    assert equation({**NUMBERS, "waiting": 1, "lost": 1}).endswith("6 skipped + 1 waiting + 1 LOST")
+    assert equation(dict.fromkeys(NUMBERS, 0)) == "expected 0 = 0"
+
+
+def test_parts_of_an_audit_are_added_up() -> None:
+    part = {
+        **NUMBERS,
+        "jobs_checked": 5,
+        "findings": [{"run_id": "a"}],
+        "kinds": {"lost": 1, "double": 0},
+        "by_job": [],
+        "unread": [],
+        "partial": ["shard 1"],
+        "complete": False,
+        "next_cursor": "x",
+        "from": "2026-11-16T08:00:00Z",
+        "to": "2026-11-16T09:00:00Z",
+    }
+    last = {**part, "findings": [{"run_id": "b"}], "partial": [], "next_cursor": None, "complete": True}
+    whole = _sum_of_audits(part, last)
+    assert (whole["expected"], whole["jobs_checked"], whole["kinds"]) == (2_880, 10, {"lost": 2, "double": 0})
+    assert whole["findings"] == [{"run_id": "a"}, {"run_id": "b"}]
+    assert (whole["complete"], whole["next_cursor"], whole["partial"]) == (False, None, ["shard 1"])
+    assert whole["from"] == "2026-11-16T08:00:00Z"
+
+
+@pytest.mark.usefixtures("server")
+class TestOnAServer:
+    def test_a_sound_history_ends_with_zero(self, hourhand, request: pytest.FixtureRequest) -> None:
+        target = ["--python", "functions_for_cli:succeed"]
+        done = hourhand("jobs", "create", request.node.name, "--every", "1h", *target, "-q")
+        job = done.out.strip()
+        assert hourhand("jobs", "run", job, "--wait").code == 0
+        done = hourhand("audit", "--job", job)
+        assert done.code == 0, done.err
+        assert done.out.splitlines() == ["expected 0 = 0", "beside the schedule: 1 run"]
+        document = hourhand("audit", "--job", job, "--json").json
+        assert (document["complete"], document["beside"]) == (True, 1)
+        assert hourhand("audit", "-q").out == ""
+
+    def test_a_window_that_cannot_be_is_refused(self, hourhand) -> None:
+        done = hourhand("audit", "--from", "2020-01-01T00:00:00Z")
+        assert done.code == 2
+        assert "history is kept since" in done.err
+        assert hourhand("audit", "--from", "whenever").code == 2
+        assert hourhand("audit", "--job", "nobody").code == 3
