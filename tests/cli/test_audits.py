@@ -3,7 +3,7 @@
 import pytest
 
 from hourhand.cli.audits import equation
-from hourhand.client.resources import _sum_of_audits
+from hourhand.client.audit_parts import added
 
 NUMBERS = {
     "expected": 1_440, "succeeded": 1_432, "skipped": 6, "failed": 0, "cancelled": 0, "waiting": 2, "missed": 4,
@@ -32,7 +32,7 @@ def test_parts_of_an_audit_are_added_up() -> None:
         "to": "2026-11-16T09:00:00Z",
     }
     last = {**part, "findings": [{"run_id": "b"}], "partial": [], "next_cursor": None, "complete": True}
-    whole = _sum_of_audits(part, last)
+    whole = added(part, last)
     assert (whole["expected"], whole["jobs_checked"], whole["kinds"]) == (2_880, 10, {"lost": 2, "double": 0})
     assert whole["findings"] == [{"run_id": "a"}, {"run_id": "b"}]
     assert (whole["complete"], whole["next_cursor"], whole["partial"]) == (False, None, ["shard 1"])

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
+from hourhand.client.audit_parts import added
 from hourhand.client.exchange import Patience, document_in, exchange
 from hourhand.client.flow import D, Document, Flow, Item, Pause, Request, Resource, endpoint, listing
 from hourhand.clock import Clock
@@ -17,7 +18,6 @@ from hourhand.core.lifecycle import FINAL
 FIRST_LOOK_S = 0.1
 LONGEST_LOOK_S = 1.0
 LOG_WAIT_S = 10
-MOST_FINDINGS = 1_000
 
 Job = str | Mapping[str, Any]
 Run = str | Mapping[str, Any]
@@ -544,29 +544,13 @@ class Audits(_Endpoints[D]):
         whole = part = yield from self._part(from_, to, job, None)
         while part["next_cursor"] is not None:
             part = yield from self._part(None, None, None, part["next_cursor"])
-            whole = _sum_of_audits(whole, part)
+            whole = added(whole, part)
         return whole
 
     def _part(self, from_: str | None, to: str | None, job: Job | None, cursor: str | None) -> Flow[Document]:
         job_id = job if job is None or isinstance(job, str) else str(job["job_id"])
         query = {"from": from_, "to": to, "job_id": job_id, "cursor": cursor}
         return self._ask("GET", "/audit", query=query)
-
-
-def _sum_of_audits(whole: Document, part: Document) -> Document:
-    """Numbers added, lists joined up to their limit."""
-    summed = {**whole, "next_cursor": part["next_cursor"], "complete": part["complete"]}
-    for name, value in whole.items():
-        if isinstance(value, bool):
-            continue
-        if isinstance(value, int):
-            summed[name] = value + part[name]
-        elif isinstance(value, dict):
-            summed[name] = {key: number + part[name][key] for key, number in value.items()}
-        elif isinstance(value, list):
-            summed[name] = (value + [one for one in part[name] if one not in value])[:MOST_FINDINGS]
-    summed["complete"] = not summed["unread"] and not summed["partial"] and summed["next_cursor"] is None
-    return summed
 
 
 def _job_path(job: Job, tail: str = "") -> str:
