@@ -10,7 +10,6 @@ from hourhand.core.audit import (
     AuditedJob,
     ClockFacts,
     Duty,
-    Expectations,
     JobRuns,
     Kind,
     LiveRun,
@@ -19,11 +18,6 @@ from hourhand.core.audit import (
     Schedule,
     Span,
     Tally,
-    followed_times,
-    judge_followed,
-    judge_missing,
-    natural_times,
-    reconcile,
 )
 from hourhand.core.instant import HOUR_US, SECOND_US, parse_instant
 from hourhand.core.lifecycle import State
@@ -39,6 +33,14 @@ from hourhand.core.model import (
     Trigger,
 )
 from hourhand.core.plan import MAX_LEAD_US, Gap
+from hourhand.core.reconciling import (
+    Expectations,
+    followed_times,
+    judge_followed,
+    judge_missing,
+    natural_times,
+    reconcile,
+)
 from hourhand.core.run import TRIGGER_CODES
 
 S = SECOND_US

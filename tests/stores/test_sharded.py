@@ -11,7 +11,7 @@ import pytest
 from hourhand.clock import ManualClock
 from hourhand.core.buckets import even_map, key_part
 from hourhand.core.identity import RunKey, compose_job_id, shard_of
-from hourhand.core.instant import SECOND_US
+from hourhand.core.instant import DAY_US, SECOND_US
 from hourhand.core.lifecycle import Event, State
 from hourhand.core.log import LogChunk, LogPlace, Stream
 from hourhand.core.model import DEFAULT_TENANT as TENANT
@@ -22,6 +22,7 @@ from hourhand.core.specification import SpecLimits
 from hourhand.errors import Ambiguous, CannotStart, Conflict, Invalid, NotFound, Unavailable, WrongToken
 from hourhand.ids import IdSource
 from hourhand.ports.store import DeadQuery, JobDraft, JobEdit, JobQuery, Refusal, RunQuery, Store
+from hourhand.services.audit import Audit, Window
 from hourhand.services.jobs import Jobs, NewJob
 from hourhand.services.reports import Reports
 from hourhand.services.runs import Runs
@@ -616,3 +617,26 @@ async def test_verbs_of_one_database_say_where_they_belong(
 ) -> None:
     with pytest.raises(PerShardVerb, match=f"{verb} works within one database"):
         await getattr(cluster.store, verb)(*arguments)
+
+
+# --- audits
+
+
+async def test_an_audit_goes_over_all_shards_and_names_those_that_are_away(cluster: Cluster) -> None:
+    began_at = cluster.clock.now()
+    for shard in range(SHARDS):
+        for n in range(3):
+            await cluster.create(shard, timing=once(began_at + n))
+    cluster.clock.advance(SECOND_US)
+    for shard in range(SHARDS):
+        await cluster.finish(shard)
+    audit = Audit(store=cluster.store, clock=cluster.clock, keep_us=DAY_US, page_jobs=2)
+    window = Window(from_at=began_at, to_at=cluster.clock.now(), tenant=TENANT)
+    report = await audit.window(window)
+    assert (report.is_clean, report.jobs_checked, report.tally.succeeded) == (True, 9, 9)
+    cluster.shards[1].away = True
+    report = await audit.window(window)
+    assert (report.complete, report.missing, report.kinds) == (False, (1,), {})
+    assert (report.jobs_checked, report.tally.succeeded) == (6, 6)
+    with pytest.raises(Invalid):
+        await audit.window(window, after=(SHARDS, 1))

@@ -1,7 +1,7 @@
 """Audits: every time that jobs' versions promise in a window, held against what became of it, in bounded memory.
 
 Reads pages of jobs, and their runs in units of some thousand times; what does not fit is read once more before it is
-said, since jobs and runs are read one after the other. What fits is `core.audit`'s; `services.auditor` does this by
+said, since jobs and runs are read one after the other. What fits is `core.reconciling`'s; `services.auditor` does this by
 itself every few minutes.
 """
 
@@ -19,12 +19,18 @@ from hourhand.core.audit import (
     AuditedJob,
     ClockFacts,
     Duty,
-    Expectations,
     Finding,
     JobRuns,
     Kind,
     Reconciliation,
     Tally,
+)
+from hourhand.core.dag import parents_of
+from hourhand.core.fault import Fault
+from hourhand.core.identity import RunKey, format_job_id
+from hourhand.core.instant import DAY_US, HOUR_US, format_instant
+from hourhand.core.reconciling import (
+    Expectations,
     followed_times,
     is_plain,
     judge_followed,
@@ -34,10 +40,6 @@ from hourhand.core.audit import (
     reconcile,
     rule_keys,
 )
-from hourhand.core.dag import parents_of
-from hourhand.core.fault import Fault
-from hourhand.core.identity import RunKey, format_job_id
-from hourhand.core.instant import DAY_US, HOUR_US, format_instant
 from hourhand.errors import Invalid, NotFound
 from hourhand.ports.audit import Asked, AuditQuery
 from hourhand.ports.store import Store
