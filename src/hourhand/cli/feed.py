@@ -81,6 +81,8 @@ class Feed:
         self, *, version: str, store: str, parts: Sequence[str], address: str, jobs: int, demo: Sequence[str]
     ) -> None:
         """Where everything is, and what to try next."""
+        from hourhand.client.clients import DEFAULT_URL
+
         lines = [
             self._bold(f"hourhand {version}"),
             f"  store    {clean(masked_store_url(store))}",
@@ -89,6 +91,7 @@ class Feed:
             f"  jobs     {jobs:,}"
             + (f", among them for a start: {', '.join(map(clean, demo))}" if demo else ""),
             "Ctrl-C stops it after the running runs. In another terminal:",
+            *([] if address == DEFAULT_URL else [f"  export HOURHAND_URL={address}"]),
             "  hourhand jobs list",
             '  hourhand jobs create ping --cron "*/5 * * * *" --url https://example.com/hook',
             "",

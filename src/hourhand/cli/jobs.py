@@ -35,7 +35,7 @@ WithRoots = Annotated[
     bool, typer.Option("--with-roots", help="Give the other roots of its graph the same times at once.")
 ]
 Argv = Annotated[list[str] | None, typer.Argument(metavar="[-- ARGV]", help="The command, with --shell.")]
-_SHELL_NOTE = "its runs wait for a worker that was started with --allow-shell, unless there is one"
+_SHELL_NOTE = "it runs on workers that were started with --allow-shell, and waits where there is none"
 
 
 def register(app: typer.Typer) -> None:

@@ -5,6 +5,7 @@ What marks it, and what ends it as skipped when it comes, is the store's matter.
 
 import msgspec
 
+from hourhand.core.dag import parents_of
 from hourhand.core.fault import Fault
 from hourhand.core.instant import format_instant
 from hourhand.core.model import Job, JobState, OnceTiming
@@ -35,7 +36,10 @@ def time_to_skip(job: Job, asked_at: int | None, now_at: int, taken: frozenset[i
     if asked_at is None:
         at = next_time(job, now_at, taken)
         if at is None:
-            raise NoSuchTime(Fault(pointer="/at", expected="a job with a time to come", got="none"))
+            hint = "it runs after others: skip a time of the root" if parents_of(job.spec.timing) else None
+            raise NoSuchTime(
+                Fault(pointer="/at", expected="a job with a time to come", got="none", hint=hint)
+            )
         return at
     if asked_at <= now_at:
         expected = "a time to come"

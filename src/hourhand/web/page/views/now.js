@@ -51,6 +51,12 @@ function Page({ children }) {
   return html`<h1 tabindex="-1" class="hidden">Now</h1>${children}`;
 }
 
+// A process knows of an hour at most, and of nothing from before its own beginning.
+function period(seen) {
+  const known = (Date.parse(seen.now) - Date.parse(seen.since)) / 1000;
+  return known < 3600 ? `in the ${span(known)} since it started` : "in the last hour";
+}
+
 // The worst thing first; if there is none, that is the news.
 export function verdict(seen, at) {
   const { sizes, hour } = seen;
@@ -61,11 +67,11 @@ export function verdict(seen, at) {
   if (late > LATE_S) return { tone: "fail", text: `Behind: the oldest run has waited for ${span(late)}.` };
   const fires = hour.succeeded + hour.failed;
   if (hour.failed)
-    return { tone: "fail", text: `${plural(hour.failed, "run")} of ${number(fires)} gave up in the last hour.`, href: "/dead-letters" };
+    return { tone: "fail", text: `${plural(hour.failed, "run")} of ${number(fires)} gave up ${period(seen)}.`, href: "/dead-letters" };
   if (hour.retrying)
-    return { tone: "warn", text: `${plural(hour.retrying, "attempt")} failed in the last hour and went on to a retry.`, href: "/jobs?failing=true" };
+    return { tone: "warn", text: `${plural(hour.retrying, "attempt")} failed ${period(seen)} and went on to a retry.`, href: "/jobs?failing=true" };
   if (sizes.dead) return { tone: "warn", text: `On time, but ${plural(sizes.dead, "dead letter")} ${sizes.dead === 1 ? "waits" : "wait"} for somebody.`, href: "/dead-letters" };
-  if (!fires) return { tone: "ok", text: "Nothing was due in the last hour." };
+  if (!fires) return { tone: "ok", text: `Nothing was due ${period(seen)}.` };
   return { tone: "ok", text: `All on time: ${plural(fires, "fire")}, p99 ${milliseconds(hour.lag_p99_ms)}.` };
 }
 
@@ -82,7 +88,7 @@ function Figures({ seen }) {
   const late = sizes.oldest_due_at ? Math.max(0, (now.value - Date.parse(sizes.oldest_due_at)) / 1000) : 0;
   const figures = [
     ["Lag p99", milliseconds(hour.lag_p99_ms), `worst ${milliseconds(hour.lag_max_ms)}`],
-    ["Fires", number(hour.succeeded + hour.failed), "in the last hour"],
+    ["Fires", number(hour.succeeded + hour.failed), period(seen)],
     ["Failed", number(hour.failed), `${number(hour.retrying)} retried`, "/jobs?failing=true", hour.failed ? "fail" : ""],
     ["Depth", number(sizes.planned + sizes.blocked), late > 1 ? `oldest due ${span(late)} ago` : `planned; ${number(sizes.blocked)} wait for a slot`],
     ["Running", number(sizes.running), processes.map((one) => plural(one.alive, one.kind, one.kind === "up" ? "up" : `${one.kind}s`)).join(", ") || "no process"],
@@ -120,7 +126,7 @@ function FiresChart({ seen }) {
     return [times, succeeded.map((count, index) => (count === null ? null : count + (failed[index] || 0))), failed];
   }, [seen]);
   const series = [{ label: "all", tone: "ok", bars: true }, { label: "failed", tone: "fail", bars: true }];
-  return html`<${Chart} label="Runs by minute: ${number(seen.hour.succeeded)} succeeded and ${number(seen.hour.failed)} failed in the last hour" series=${series} data=${data} ago unit=${(value) => number(Math.round(value))} />`;
+  return html`<${Chart} label="Runs by minute: ${number(seen.hour.succeeded)} succeeded and ${number(seen.hour.failed)} failed ${period(seen)}" series=${series} data=${data} ago unit=${(value) => number(Math.round(value))} />`;
 }
 
 // What just ended. Nothing moves while the pointer or the focus is on it.
