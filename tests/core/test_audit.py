@@ -1,5 +1,6 @@
 """The equation of one job: every kind of line, live run and gap, and what does not fit is named."""
 
+import msgspec
 import pytest
 
 from hourhand.core.audit import (
@@ -165,6 +166,7 @@ def test_one_expected_time(found: JobRuns, tally: Tally, kinds: dict[Kind, int])
 
 
 GAP = Gap(from_at=5, to_at=15, policy=MisfirePolicy.RUN_ONCE, grace_us=60 * S, limit=100, missed=1, ran=0)
+LATER_GAP = msgspec.structs.replace(GAP, from_at=11)
 LATE_S = (60 * S + LAG_BUDGET_US) // S
 
 
@@ -179,6 +181,7 @@ LATE_S = (60 * S + LAG_BUDGET_US) // S
         (ClockFacts(next_at=None), LATE_S + 1, (span(),), Tally(lost=1), {Kind.LOST: 1}),
         (ClockFacts(next_at=20, gaps=(GAP,)), LATE_S + 1, (span(),), Tally(skipped=1, missed=1), {}),
         (ClockFacts(next_at=20, gaps=(GAP,)), LATE_S + 1, (span(misfire=Misfire(limit=7)),), Tally(lost=1), {Kind.LOST: 1}),
+        (ClockFacts(next_at=20, gaps=(LATER_GAP,)), LATE_S + 1, (span(),), Tally(lost=1), {Kind.LOST: 1}),
         (ClockFacts(next_at=10), LATE_S + 1, (span(to_at=15), span(from_at=15)), Tally(lost=1), {Kind.LOST: 1}),
         (None, LATE_S + 1, (span(OnceTiming(at=10), paused=True),), Tally(waiting=1), {Kind.UNPLANNED: 1}),
         (None, LATE_S + 1, (span(OnceTiming(at=10)),), Tally(lost=1), {Kind.LOST: 1}),
