@@ -14,7 +14,7 @@ COMPILE = $(UV) pip compile --quiet --universal --python-version 3.11 --generate
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help up test lint format bench chaos soak docs screenshots lock wheel clean
+.PHONY: help up test lint format bench sim chaos soak docs screenshots lock wheel clean
 
 help: ## Print the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -37,6 +37,9 @@ format: .venv/dev.stamp ## Mend what ruff can mend
 
 bench: .venv/dev.stamp ## Measure everything, or one question (ONLY=wheel); see benchmarks/README.md
 	@set -e; for name in $(ONLY); do echo "== $$name"; $(BIN)/python -m benchmarks.$$name $(ARGS); done
+
+sim: .venv/dev.stamp ## Simulated clusters and faults from seeds (SEED=7 for one in full, SEEDS=200 for many)
+	@exec $(BIN)/python -m tests.sim $(if $(SEED),--seed $(SEED)) $(if $(SEEDS),--seeds $(SEEDS)) $(ARGS)
 
 chaos: .venv/dev.stamp ## Half an hour of kills and faults against the real commands (CHAOS_MINUTES=2)
 	@exec $(BIN)/python -m pytest -m chaos $(ARGS)

@@ -157,7 +157,7 @@ class _SqliteHarness:
         return self.clock.now()
 
     async def tables(self) -> Tables:
-        return await self.store._engine.write(_sqlite_tables)
+        return await self.store._engine.write(sqlite_tables)
 
     async def settled(self) -> None:
         await self.store.ping()
@@ -195,7 +195,7 @@ class SqliteMemoryHarness(_SqliteHarness):
         pytest.skip("a store in memory leaves nothing behind")
 
 
-async def _sqlite_tables(tx: SqliteTx) -> Tables:
+async def sqlite_tables(tx: SqliteTx) -> Tables:
     def rows(query: str) -> list[Any]:
         return tx._connection.execute(query).fetchall()
 

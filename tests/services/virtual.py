@@ -32,8 +32,8 @@ class _Selector(selectors.DefaultSelector):  # type: ignore[misc,valid-type]
 class VirtualLoop(asyncio.SelectorEventLoop):
     """asyncio's own loop on the time of its selector."""
 
-    def __init__(self) -> None:
-        self._virtual = _Selector()
+    def __init__(self, selector: Any = None) -> None:
+        self._virtual = selector or _Selector()
         super().__init__(self._virtual)
 
     def time(self) -> float:

@@ -1,0 +1,191 @@
+"""What lies between a machine and the store: calls that fail, hang, happen late or twice, and hints that get lost.
+
+A fault is armed for a machine and a verb, and strikes the next such call. A verb is carried out whole or not at all; what
+the network does is to let the caller know, or not.
+"""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any, NamedTuple, Protocol
+
+from hourhand.errors import Unavailable
+from hourhand.ports.store import Hint
+from hourhand.stores.postgres.server_clock import ServerClock
+from tests.sim.machine import Machine, for_ever
+from tests.sim.script import Fault
+
+
+class Armed(NamedTuple):
+    """A fault that waits for its call."""
+
+    fault: Fault
+    verb: str
+    seconds: float
+
+
+class Surroundings(Protocol):
+    """What a link needs of the world."""
+
+    real: Any
+    store_away: bool
+    slow_s: float
+
+    def strike(self, fault: Fault, machine: str) -> None:
+        """A fault has struck."""
+        ...
+
+    def store_now(self) -> int:
+        """The store's time."""
+        ...
+
+    def crash(self, machine: Machine, for_s: float) -> None:
+        """Kill a machine; another is started in its place after a while."""
+        ...
+
+    def freeze(self, machine: Machine, for_s: float) -> None:
+        """Stop a machine for a while."""
+        ...
+
+    def outside(self, work: Coroutine[Any, Any, Any]) -> None:
+        """Do something on no machine."""
+        ...
+
+    async def carry_out(self, verb: str, fault: Fault | None, args: Any, kwargs: Any) -> Any:
+        """Have the store do it."""
+        ...
+
+
+class Link:
+    """The store as one machine sees it."""
+
+    def __init__(
+        self, world: Surroundings, machine: Machine, clock: ServerClock, latency: Callable[[], float]
+    ) -> None:
+        self._world = world
+        self._machine = machine
+        self._clock = clock
+        self._latency = latency
+        self.armed: list[Armed] = []
+        self.hint_faults: list[Armed] = []
+        self.cut = False  # nothing gets to the store
+        self.deaf = False  # nothing comes back from it
+        self._wakes: list[Callable[[Hint], None]] = []
+
+    # --- hints
+
+    def subscribe(self, wake: Callable[[Hint], None]) -> None:
+        self._wakes.append(wake)
+
+    def hint(self, hint: Hint) -> None:
+        """A commit was about something; this machine may hear of it."""
+        if self._machine.dead or not self._wakes or self.cut or self.deaf:
+            return
+        if not self.hint_faults:
+            self._deliver(hint)
+            return
+        armed = self.hint_faults.pop(0)
+        self._world.strike(armed.fault, self._machine.name)
+        match armed.fault:
+            case Fault.REPEATED_HINT:
+                self._deliver(hint)
+                self._world.outside(self._deliver_late(hint, armed.seconds))
+            case Fault.LATE_HINT:
+                self._world.outside(self._deliver_late(hint, armed.seconds))
+            case _:
+                pass  # it is lost
+
+    def _deliver(self, hint: Hint) -> None:
+        for wake in self._wakes:
+            self._machine.call(wake, hint)
+
+    async def _deliver_late(self, hint: Hint, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+        self._deliver(hint)
+
+    # --- calls
+
+    def place(self, tenant: str, spec: Any) -> int | None:
+        found: int | None = self._world.real.place(tenant, spec)
+        return found
+
+    def __getattr__(self, verb: str) -> Any:
+        async def call(*args: Any, **kwargs: Any) -> Any:
+            return await self._call(verb, args, kwargs)
+
+        setattr(self, verb, call)
+        return call
+
+    async def _call(self, verb: str, args: Any, kwargs: Any) -> Any:
+        world = self._world
+        asked_us = self._clock.monotonic_us()
+        if self.cut or world.store_away:
+            await asyncio.sleep(0.01)
+            raise Unavailable(f"{verb}: the store is away")
+        armed = self._take_armed(verb) if self.armed else None
+        if armed is not None:
+            await self._before(verb, armed, args, kwargs)
+        delay_s = self._latency() + world.slow_s
+        if delay_s:
+            await asyncio.sleep(delay_s)
+            if self.cut or world.store_away:
+                raise Unavailable(f"{verb}: the store went away")
+        try:
+            answer = await world.carry_out(verb, armed and armed.fault, args, kwargs)
+        finally:
+            seen_at = world.store_now()
+        if armed is not None:
+            await self._after(verb, armed, args, kwargs)
+        if delay_s:
+            await asyncio.sleep(delay_s)
+        if self.deaf:
+            raise Unavailable(f"{verb}: no answer came back")
+        self._clock.seen(seen_at, asked_us)
+        return answer
+
+    def _take_armed(self, verb: str) -> Armed | None:
+        for place, armed in enumerate(self.armed):
+            if armed.verb in (verb, "*"):
+                return self.armed.pop(place)
+        return None
+
+    async def _before(self, verb: str, armed: Armed, args: Any, kwargs: Any) -> None:
+        world, machine = self._world, self._machine
+        world.strike(armed.fault, machine.name)
+        match armed.fault:
+            case Fault.REFUSED_CALL:
+                raise Unavailable(f"{verb}: refused")
+            case Fault.CRASH_BEFORE_CALL:
+                world.crash(machine, armed.seconds)
+                await for_ever()
+            case Fault.LATE_CALL:
+                world.outside(self._carry_out_late(verb, armed, args, kwargs))
+                raise Unavailable(f"{verb}: no answer in time")
+            case Fault.SLOW_CALL:
+                await asyncio.sleep(armed.seconds)
+            case _:
+                pass
+
+    async def _after(self, verb: str, armed: Armed, args: Any, kwargs: Any) -> None:
+        world, machine = self._world, self._machine
+        match armed.fault:
+            case Fault.LOST_ANSWER:
+                raise Unavailable(f"{verb}: the answer was lost")
+            case Fault.CRASH_AFTER_CALL:
+                world.crash(machine, armed.seconds)
+                await for_ever()
+            case Fault.REPEATED_CALL:
+                world.outside(self._carry_out_late(verb, armed, args, kwargs))
+            case Fault.SLOW_CALL:
+                await asyncio.sleep(armed.seconds)
+            case Fault.PAUSE_IN_CALL:
+                world.freeze(machine, armed.seconds)
+                await asyncio.sleep(0)
+            case _:
+                pass
+
+    async def _carry_out_late(self, verb: str, armed: Armed, args: Any, kwargs: Any) -> None:
+        await asyncio.sleep(armed.seconds)
+        try:
+            await self._world.carry_out(verb, armed.fault, args, kwargs)
+        except Exception:  # whatever it says, nobody hears it
+            return
