@@ -124,7 +124,7 @@ class Cluster:
         )
         kind = life.place.kind
         life.node = node = nodes.shared(
-            life.link,  # type: ignore[arg-type]
+            life.link,
             clock,
             plans=kind in ("scheduler", "both"),
             works=kind in ("worker", "both"),

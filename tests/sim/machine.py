@@ -44,11 +44,11 @@ class _Errand:
             machine.parked.append(self)
             return
         assert self.handle is not None
-        if not self.handle._cancelled:  # type: ignore[attr-defined]
+        if not self.handle._cancelled:
             self.callback(*self.args)
 
 
-class _NoFiles(selectors.DefaultSelector):  # type: ignore[misc,valid-type]
+class _NoFiles(selectors.DefaultSelector):
     """There is nothing to wait for but time."""
 
     passed_s = 0.0
@@ -125,6 +125,7 @@ class SimLoop(VirtualLoop):
         )  # of `finally` that would await something
         self._graveyard.clear()
         gc.collect()
+        gc.collect()  # what the first one has closed may have held others
         sys.unraisablehook = complain
         self.close()
 

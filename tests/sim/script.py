@@ -174,7 +174,7 @@ class _Author:
 
     def write(self) -> Script:
         draw, span_us = self.draw, self.mix.span_us
-        for _ in range(draw.randrange(40, 90)):
+        for _ in range(draw.randrange(60, 130)):
             self._create(draw.randrange(2 * SECOND_US))
         for _ in range(int(span_us / SECOND_US * draw.choice((0.7, 1.5, 2.5)))):
             self._act(draw.randrange(3 * SECOND_US, span_us))
@@ -289,7 +289,7 @@ class _Author:
                 "unskip",
                 "backfill",
             ),
-            (6, 8, 5, 6, 2, 8, 4, 5, 1, 3),
+            (6, 8, 5, 6, 2, 8, 4, 9, 2, 3),
         )[0]
         if draw.random() < 0.45:
             what = draw.choices(

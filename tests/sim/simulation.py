@@ -53,7 +53,7 @@ SAME_CALL = frozenset(
     }
 )
 MEETING_S = 15.0
-_LEAST_QUIET_S = 70
+_LEAST_QUIET_S = 35
 _MOST_QUIET_S = 900
 _REPORT_PATIENCE_S = 5.0
 _UNNOTICED_US = 40 * SECOND_US  # by a node that hears nothing from the store: longer than its lease

@@ -13,6 +13,7 @@ from zoneinfo import ZoneInfo
 from hourhand.core.model import AfterTiming, CronTiming, EveryTiming, JobSpec, OnceTiming, Version
 
 _SECOND = 1_000_000
+_BEFORE_S = 600  # a clock that is set back may show times from before the beginning
 _BOUNDS = ((0, 59), (0, 59), (0, 23), (1, 31), (1, 12), (0, 6))
 
 
@@ -64,13 +65,13 @@ def _cron_times(expression: str, tz: str, begins_at: int, until_at: int) -> list
     minutes, hours, days, months, weekdays = others
     zone = ZoneInfo(tz)
     found = []
-    first = begins_at // (60 * _SECOND) * 60
+    first = begins_at // (60 * _SECOND) * 60 - _BEFORE_S
     for minute in range(first, until_at // _SECOND + 1, 60):
         wall = datetime.fromtimestamp(minute, UTC).astimezone(zone)
         on_day = wall.day in days and wall.month in months and wall.isoweekday() % 7 in weekdays
         if wall.minute in minutes and wall.hour in hours and on_day:
             found += [(minute + second) * _SECOND for second in sorted(seconds)]
-    return [at for at in found if begins_at - 60 * _SECOND <= at <= until_at]
+    return [at for at in found if at <= until_at]
 
 
 def _matching(field: str, low: int, high: int) -> set[int]:
