@@ -8,7 +8,7 @@ import random
 from enum import StrEnum
 from typing import Any, NamedTuple
 
-from hourhand.core.instant import DAY_US, HOUR_US, MINUTE_US, SECOND_US
+from hourhand.core.instant import DAY_US, HOUR_US, SECOND_US
 from hourhand.core.model import (
     CronTiming,
     Delivery,
@@ -171,6 +171,8 @@ class _Author:
         self.items: list[tuple[int, str, str, dict[str, Any]]] = []
         self.created: list[dict[str, Any]] = []
         self.busy = self.draw.choice((1, 1, 2))  # seconds between runs of most jobs
+        # Some stories are about what is rare elsewhere: graphs that fail, and people who mend them on a bad line.
+        self.mends = random.Random(f"mends {seed}").random() < _MENDING
 
     def write(self) -> Script:
         draw, span_us = self.draw, self.mix.span_us
@@ -211,7 +213,7 @@ class _Author:
     def _create(self, at_us: int) -> None:
         draw = self.draw
         near = [one for one in self.created[-8:] if one["at_us"] < at_us and one["tenant"] is not None]
-        family = draw.choice(near) if near and draw.random() < 0.25 else None
+        family = draw.choice(near) if near and draw.random() < (0.6 if self.mends else 0.25) else None
         parents: list[int] = []
         if family is not None:
             kin = [one["name"] for one in near if one["family"] == family["family"]]
@@ -233,6 +235,7 @@ class _Author:
     def _spec(self, timing: Timing) -> JobSpec:
         draw = self.draw
         mood = draw.choice(("", "", "", "fails=0.2", "fails=0.6", "unsent=0.3", "skips=0.2"))
+        mood = draw.choice(("fails=0.4", "fails=0.7", "")) if self.mends else mood
         behaviour = f"{mood}&ms={draw.choice((0, 0, 0, 0, 20, 300, 1500))}"
         target: Any = PythonTarget(function=behaviour)
         if draw.random() < 0.12:
@@ -296,6 +299,10 @@ class _Author:
                 ("requeue", "requeue_down", "discard", "rerun", "cancel", "turn_backfill", "rewire", "look"),
                 (6, 8, 5, 6, 14, 3, 2, 2),
             )[0]
+        if self.mends and draw.random() < 0.6:
+            what = draw.choices(
+                ("requeue_down", "discard", "cancel", "requeue", "run_down", "resume"), (10, 4, 10, 2, 3, 2)
+            )[0]
         match what:
             case "create":
                 self._create(at_us)
@@ -324,7 +331,10 @@ class _Author:
         draw = self.draw
         fault = draw.choices(self.mix.faults, [_WEIGHTS.get(one, 3) for one in self.mix.faults])[0]
         args: dict[str, Any] = {"machine": draw.random()}
-        if fault in CALL_FAULTS:
+        if self.mends and draw.random() < 0.4:
+            fault = draw.choice(CALL_FAULTS)
+            args |= {"of": "api", "verb": draw.choice(_MENDING_VERBS), "s": draw.choice((0.05, 0.5, 2.4))}
+        elif fault in CALL_FAULTS:
             kind = draw.choice(("worker", "worker", "scheduler", "api", "api"))
             args |= {"of": kind, "verb": draw.choice(_CALLS_OF[kind]), "s": draw.choice(_SHORT_AND_LONG_S)}
             if fault in (Fault.PAUSE_IN_CALL, Fault.CRASH_AFTER_CALL, Fault.CRASH_BEFORE_CALL):
@@ -344,6 +354,8 @@ class _Author:
         self.items.append((at_us, "fault", fault.value, args))
 
 
+_MENDING = 0.25
+_MENDING_VERBS = ("requeue", "requeue", "requeue", "discard", "cancel_run", "cancel_run", "*")
 _PARTS = ("timing", "timing", "policies", "place", "concurrency", "target")
 _SHORT_AND_LONG_S = (0.05, 0.5, 2.4, 4.5, 12, 45)  # 0.8 and 1.5 of both leases among them
 _WEIGHTS = {
@@ -368,4 +380,3 @@ _WEIGHTS = {
     Fault.CRASH_BEFORE_EFFECT: 1,
     Fault.CRASH_AFTER_EFFECT: 1.5,
 }
-MINUTE = MINUTE_US
