@@ -15,6 +15,9 @@ from tests.sim.machine import Machine, for_ever
 from tests.sim.script import Fault
 
 
+_SLOWEST_S = 4.9  # each way: no verb takes longer than ten seconds, it is given up before
+
+
 class Armed(NamedTuple):
     """A fault that waits for its call."""
 
@@ -29,6 +32,7 @@ class Surroundings(Protocol):
     real: Any
     store_away: bool
     slow_s: float
+    in_flight: int  # calls that will still happen
 
     def strike(self, fault: Fault, machine: str) -> None:
         """A fault has struck."""
@@ -161,7 +165,7 @@ class Link:
                 world.outside(self._carry_out_late(verb, armed, args, kwargs))
                 raise Unavailable(f"{verb}: no answer in time")
             case Fault.SLOW_CALL:
-                await asyncio.sleep(armed.seconds)
+                await asyncio.sleep(min(armed.seconds, _SLOWEST_S))
             case _:
                 pass
 
@@ -176,7 +180,7 @@ class Link:
             case Fault.REPEATED_CALL:
                 world.outside(self._carry_out_late(verb, armed, args, kwargs))
             case Fault.SLOW_CALL:
-                await asyncio.sleep(armed.seconds)
+                await asyncio.sleep(min(armed.seconds, _SLOWEST_S))
             case Fault.PAUSE_IN_CALL:
                 world.freeze(machine, armed.seconds)
                 await asyncio.sleep(0)
@@ -184,8 +188,11 @@ class Link:
                 pass
 
     async def _carry_out_late(self, verb: str, armed: Armed, args: Any, kwargs: Any) -> None:
+        self._world.in_flight += 1
         await asyncio.sleep(armed.seconds)
         try:
             await self._world.carry_out(verb, armed.fault, args, kwargs)
         except Exception:  # whatever it says, nobody hears it
             return
+        finally:
+            self._world.in_flight -= 1

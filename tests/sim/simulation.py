@@ -164,6 +164,7 @@ class World:
         self.cluster = Cluster(self, loop, script.mix, script.seed)
         self.store_away = False
         self.slow_s = 0.0
+        self.in_flight = 0
         self.healing = False
         self.healed_at = 0
         self.violations: list[str] = []

@@ -108,7 +108,7 @@ async def delete_job(
     job = job_of(record)
     cut = await _cut(tx, settings, record)
     await end_with_job(tx, tenant, job_id)
-    await forget_skips(tx, job_id)
+    await forget_skips(tx, record, cut)
     await _drop_coming(tx, record, job, cut)
     await leave(tx, record, job, cut)  # what it was still to get ends as cancelled, like all that is planned
     await _end_paused(tx, record, cut)

@@ -83,11 +83,22 @@ async def keep_skips(tx: Tx, job: Job, cut: int) -> None:
     await tx.all("drop_skips", (job.id, tx.array([at for at in marked if at not in kept])))
 
 
-async def forget_skips(tx: Tx, job_id: int) -> None:
-    """A job that is deleted has no times."""
-    marked = [row[0] for row in await tx.all("drop_skips_of", (job_id,))]
-    if marked:
-        await tx.run("drop_markers", (job_id, tx.array(marked)))
+async def forget_skips(tx: Tx, record: JobRecord, cut: int) -> None:
+    """A job that is deleted has no times after the cut; those before it that nobody has ended yet end now.
+
+    What its clock has not come to is not ended here: the job gets it when it leaves its clock.
+    """
+    job_id = record.id
+    notes = {row[0]: row[1] for row in await tx.all("skips_of", (job_id, 0))}
+    if not notes:
+        return
+    unplanned = await unplanned_from(tx, record)
+    passed = [at for at in notes if at <= cut and (unplanned is None or at < unplanned)]
+    await tx.all("drop_skips_of", (job_id,))
+    pairs = to_json([(at, job_id) for at in passed])
+    rows = [UnstartedRow(*row) for row in await tx.all("take_markers", (pairs,))]
+    await _end(tx, job_id, rows, notes, record.version)
+    await tx.run("drop_markers", (job_id, tx.array(sorted(notes))))
 
 
 async def end_skips(tx: Tx, limit: int) -> int:
