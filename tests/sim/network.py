@@ -14,7 +14,6 @@ from hourhand.stores.postgres.server_clock import ServerClock
 from tests.sim.machine import Machine, for_ever
 from tests.sim.script import Fault
 
-
 _SLOWEST_S = 4.9  # each way: no verb takes longer than ten seconds, it is given up before
 
 
