@@ -70,7 +70,6 @@ def _held(seed: int) -> Report:
 def _check_figures(tallies: "list[_Tally]") -> None:
     transitions = sum((tally.transitions for tally in tallies), Counter[str]())
     faults = sum((tally.faults for tally in tallies), Counter[str]())
-    pairs = sum((tally.pairs for tally in tallies), Counter[str]())
     assert transitions.total() >= LEAST_TRANSITIONS
     assert faults.total() >= LEAST_FAULTS
 
