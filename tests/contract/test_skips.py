@@ -240,8 +240,18 @@ async def test_a_marked_time_that_has_come_ends_as_skipped_although_its_job_goes
     assert await scene.store.end_skips(100) == 0
 
 
+async def test_a_marked_time_that_nobody_has_planned_cannot_be_cancelled(scene: Scene) -> None:
+    """Found by simulation: its clock made the cancelled run again, and its end could never be written."""
+    job = await scene.create()
+    await skip(scene, job, FAR)
+    with pytest.raises(Conflict, match="skipped already"):
+        await scene.store.cancel_run(job.tenant, (await scene.view(job, FAR)).key)
+    assert await skipped(scene, job) == [FAR]
+
+
 async def test_cancelling_the_run_forgets_the_mark(scene: Scene) -> None:
     job = await scene.create()
+    await scene.plan(horizon_us=2 * MINUTE_US)
     await skip(scene, job, FIRST)
     await scene.store.cancel_run(job.tenant, (await scene.view(job, FIRST)).key)
     assert await skipped(scene, job) == []

@@ -11,6 +11,7 @@ from hourhand.errors import Conflict
 from hourhand.ports.store import DeadGroup, DeadPage, DeadQuery, Hint
 from hourhand.stores.relational.descents import drop_waits
 from hourhand.stores.relational.endings import end_unstarted
+from hourhand.stores.relational.holding import unplanned_from
 from hourhand.stores.relational.jobs import add_beside, hold, load, run_of_request
 from hourhand.stores.relational.reading import get_run
 from hourhand.stores.relational.rows import UnstartedRow
@@ -105,6 +106,8 @@ async def cancel_run(tx: Tx, tenant: str, key: RunKey) -> RunView | None:
         return None
     if run.state in (State.SUCCEEDED, State.FAILED, State.SKIPPED, State.CANCELLED):
         raise Conflict(f"the run has already ended as {run.state}")
+    if run.skip_asked:
+        await _refuse_unplanned(tx, tenant, key)
     rows = (
         await tx.all("take_planned_row", (key.scheduled_at, key.job_id))
         or await tx.all("take_blocked", (key.job_id, key.scheduled_at))
@@ -122,6 +125,14 @@ async def cancel_run(tx: Tx, tenant: str, key: RunKey) -> RunView | None:
     else:
         raise ChangedMeanwhile  # it was executed when it was looked for elsewhere, and is no longer
     return await get_run(tx, tenant, key)
+
+
+async def _refuse_unplanned(tx: Tx, tenant: str, key: RunKey) -> None:
+    """What is marked as skipped keeps its place until its clock has come past it, or it would be planned again."""
+    record = await load(tx, tenant, key.job_id)
+    unplanned = None if record is None else await unplanned_from(tx, record)
+    if unplanned is not None and key.scheduled_at >= unplanned:
+        raise Conflict("that time is skipped already and will not run; there is nothing to cancel")
 
 
 async def _take_waiting(tx: Tx, key: RunKey) -> list[tuple[int, ...]]:
