@@ -107,6 +107,7 @@ CLAIMS = {
         _A_CLASS,
     ),
     "hold_slots": Example((_HELD,)),
+    "holders_of": Example((_HELD,)),
     "try_jobs": Example((_HELD,)),
     "hold_free_slots": Example((_HELD,)),
     "slots_of": Example(([WIDE_JOB, *_HELD],)),
@@ -157,6 +158,7 @@ CLOCKS = {
     ),
     "move_clocks": Example({"clock_ids": list(range(1, 101)), "next_ats": [NOW_AT] * 100}),
     "gaps_of": Example(("every 70", 70 % 64, 100)),
+    "gaps_at": Example(("every 70", 70 % 64, NOW_AT, 100)),
     "add_gap": Example(([1], [5], [6], ["skip"], [0], [0], [1], [0], [NOW_AT])),
 }
 
@@ -306,6 +308,7 @@ REPAIR = {
     "give_segments": Example({"node_id": 10, "from": 20}),
     "take_segments": Example({"node_id": 11, "now": NOW_AT, "limit": 5}),
     "nodes": Example(()),
+    "tell_served": Example({"serves": "{}", "id": 7}),
     "drop_idle_nodes": Example((NOW_AT,)),
     "strays": Example((NOW_AT, 100)),
     "overdue": Example({"overdue_at": NOW_AT + HOUR_US, "now": NOW_AT + 10 * SECOND_US, "limit": 100}),
@@ -373,6 +376,7 @@ GRAPHS = {
     "is_descending": Example((7, NOW_AT)),
     "children_of": Example((_PAIRS,)),
     "parents_at": Example((_PAIRS,)),
+    "edges_at": Example((_JOB, NOW_AT)),
     "share_jobs": Example((_JOBS,)),
     "add_waiting": Example(([900_001], [NOW_AT], [0], [0], [0], [0], [6], ["[1]"])),
     "hold_waiting": Example((_PAIRS,)),

@@ -1,7 +1,8 @@
-"""Instants as people read them: in the job's zone, always with its offset."""
+"""Instants as people read and write them: read in the job's zone, always with its offset; written as they say them."""
 
+import re
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -21,6 +22,14 @@ from hourhand.errors import NotFound
 if TYPE_CHECKING:
     from hourhand.cli.options import Call
 
+_WEEKDAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
+_DAYS_FROM_TODAY = {"today": 0, "yesterday": -1, "tomorrow": 1}
+_MOMENT = re.compile(
+    r"(?:(?P<day>today|yesterday|tomorrow|(?:mon|tues?|wed(?:nes)?|thu(?:rs)?|fri|sat(?:ur)?|sun)(?:day)?|\d{4}-\d\d-\d\d)[ t]+)?"
+    r"(?P<hour>\d{1,2}):(?P<minute>\d\d)(?::(?P<second>\d\d))?",
+    re.ASCII,
+)
+
 
 def now() -> int:
     """The present instant."""
@@ -33,6 +42,27 @@ def instant(text: str, option: str) -> int:
         return parse_instant(text)
     except ValueError as error:
         raise typer.BadParameter(str(error), param_hint=option) from None
+
+
+def moment(text: str, zone: str, now_at: int, option: str) -> int:
+    """The instant that people mean in a zone: RFC 3339, `09:00` today, `yesterday 09:00`, `Sat 09:00`, `2026-11-16 09:00`.
+
+    A weekday is the last one, today included. Of a wall time that comes twice it is the first.
+    """
+    found = _MOMENT.fullmatch(text.strip().lower())
+    if found is None:
+        return instant(text, option)
+    from hourhand.core.schedule import zone_info
+
+    info = zone_info(zone)
+    today = datetime.fromisoformat(format_in_zone(now_at, info)).replace(tzinfo=None)
+    try:
+        day = _day(found["day"] or "today", today)
+        clock = {name: int(found[name] or 0) for name in ("hour", "minute", "second")}
+        wall = day.replace(**clock, microsecond=0, tzinfo=info)
+    except ValueError as error:
+        raise typer.BadParameter(f"{text!r} is no time: {error}", param_hint=option) from None
+    return round(wall.timestamp()) * SECOND_US
 
 
 def duration_s(text: str | None, option: str) -> float | None:
@@ -97,3 +127,11 @@ def next_change(zone: str, now_at: int) -> str | None:
     after = format_in_zone(change.at, zone_info(zone))
     way = "forward" if change.new_offset_s > change.old_offset_s else "back"
     return f"{after[:10]}, clocks go {way} to {after[11:16]} ({before[19:]} to {after[19:]})"
+
+
+def _day(word: str, today: datetime) -> datetime:
+    if word in _DAYS_FROM_TODAY:
+        return today + timedelta(days=_DAYS_FROM_TODAY[word])
+    if word[:3] in _WEEKDAYS:
+        return today - timedelta(days=(today.weekday() - _WEEKDAYS.index(word[:3])) % 7)
+    return datetime.fromisoformat(word)

@@ -250,6 +250,11 @@ class Jobs(_Endpoints[D]):
         return self._ask("GET", _job_path(job, "/next"), query={"n": n})
 
     @endpoint
+    def why(self, job: Job, *, at: str | None = None) -> Flow[Document]:
+        """Why a nominal time ran, waits or did not, with what would change it; `at` may be `last` or `next`."""
+        return self._ask("GET", _job_path(job, "/why"), query={"at": at})
+
+    @endpoint
     def missed(self, job: Job) -> Flow[Document]:
         """What it missed while nothing planned."""
         return self._ask("GET", _job_path(job, "/missed"))

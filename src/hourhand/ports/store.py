@@ -35,6 +35,8 @@ from hourhand.core.run import (
     RunView,
     Settlement,
 )
+from hourhand.core.serving import Serves
+from hourhand.core.why import RunFacts
 from hourhand.ports.audit import AuditVerbs
 from hourhand.ports.backfills import BackfillVerbs
 
@@ -196,6 +198,7 @@ class NodeInfo(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     started_at: int
     lease_until: int
+    serves: Serves | None = None  # None where it runs nothing, or has not told
 
 
 class RunQuery(msgspec.Struct, frozen=True, kw_only=True):
@@ -489,6 +492,10 @@ class Store(BackfillVerbs, AuditVerbs, Protocol):
         """
         ...
 
+    async def tell_served(self, node_id: int, serves: Serves) -> None:
+        """Keep what a worker can run, for those who ask why a run waits; nothing depends on it."""
+        ...
+
     async def nodes(self) -> list[NodeInfo]:
         """All nodes known."""
         ...
@@ -502,6 +509,13 @@ class Store(BackfillVerbs, AuditVerbs, Protocol):
 
     async def get_run(self, tenant: str, key: RunKey) -> RunView | None:
         """One run, wherever it is."""
+        ...
+
+    async def run_facts(self, tenant: str, key: RunKey) -> RunFacts | None:
+        """Everything that is kept about one nominal time of a job, as of one moment; of deleted jobs too.
+
+        None when there is and was no such job.
+        """
         ...
 
     async def list_runs(self, tenant: str, query: RunQuery) -> RunPage:

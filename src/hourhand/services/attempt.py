@@ -10,9 +10,11 @@ from typing import Any
 import msgspec
 
 from hourhand.clock import Clock
+from hourhand.core.instant import format_instant
 from hourhand.core.lifecycle import Event, Reason
 from hourhand.core.retry import Failure, Outcome, decide
 from hourhand.core.run import ClaimedRun, Settlement
+from hourhand.core.why import CLAIMED_AT, WORTH_SPLITTING_US
 from hourhand.ports.target import Result, Target
 from hourhand.telemetry import logger
 
@@ -26,10 +28,11 @@ _NO_TARGET = Failure(before_sending=True, unserved=True)
 class Attempt:
     """A claimed run on its way through a worker."""
 
-    __slots__ = ("done", "ended_by", "run", "started_at", "task", "timer")
+    __slots__ = ("claimed_at", "done", "ended_by", "run", "started_at", "task", "timer")
 
-    def __init__(self, run: ClaimedRun) -> None:
+    def __init__(self, run: ClaimedRun, claimed_at: int | None = None) -> None:
         self.run = run
+        self.claimed_at = claimed_at  # when it came into the worker's hand
         self.task: asyncio.Task[None] | None = None
         self.timer: int | None = None  # its place in one of the worker's wheels
         self.started_at: int | None = None
@@ -63,7 +66,7 @@ class Attempt:
             now_at=now_at,
             failure=result.failure,
         )
-        detail = result.detail
+        detail = self._with_claim(result.detail)
         return Settlement(
             job_id=run.job_id,
             scheduled_at=run.scheduled_at,
@@ -77,6 +80,14 @@ class Attempt:
             finished_at=now_at,
             detail=None if detail is None else _kept(detail, run),
         )
+
+    def _with_claim(self, detail: dict[str, Any] | None) -> dict[str, Any] | None:
+        """Of a late start, when the run was taken: so `why` can tell waiting in the queue from a busy worker."""
+        if self.started_at is None or self.started_at - self.run.due_at <= WORTH_SPLITTING_US:
+            return detail
+        if self.claimed_at is None:
+            return detail
+        return {**(detail or {}), CLAIMED_AT: format_instant(self.claimed_at)}
 
 
 async def execute(attempt: Attempt, targets: Targets, clock: Clock) -> Settlement:

@@ -40,7 +40,7 @@ class Runs:
     def __init__(self, *, store: Store, clock: Clock, horizon_us: int) -> None:
         self._store = store
         self._clock = clock
-        self._horizon_us = horizon_us
+        self.horizon_us = horizon_us
 
     async def history(self, job: Job, *, before_at: int | None = None, limit: int = 50) -> list[RunView]:
         """A job's runs, newest first, the coming and running ones included."""
@@ -161,7 +161,7 @@ class Runs:
         now_at = self._clock.now()
         rule = job.spec.rule
         span_us = FOREVER if rule is None else rule.min_gap() * (_MAX_NOMINALS // 2)
-        since, until = now_at - min(_LOOK_BACK_US, span_us), now_at + min(self._horizon_us * 2, span_us)
+        since, until = now_at - min(_LOOK_BACK_US, span_us), now_at + min(self.horizon_us * 2, span_us)
         versions = await self._store.versions(job.tenant, job.id)
         times = expected_times(versions, since, until, _MAX_NOMINALS)
         timing = job.spec.timing  # a one-time job is planned when it is made, however far off its time is

@@ -15,6 +15,7 @@ from hourhand.core.lifecycle import Event, Reason
 from hourhand.core.model import HttpTarget
 from hourhand.core.retry import Outcome
 from hourhand.core.run import ClaimedRun, Settlement
+from hourhand.core.serving import Serves
 from hourhand.core.wheel import Wheel
 from hourhand.errors import Unavailable
 from hourhand.ports.leases import Leases
@@ -60,6 +61,7 @@ class Worker:
         settled: Settled = lambda batch: None,
         board: ProgressBoard | None = None,
         noted: Noted = unseen,
+        serves: Serves | None = None,
     ) -> None:
         self._store = store
         self._queue = queue
@@ -71,6 +73,8 @@ class Worker:
         self._pools = pools
         self._lead_us = lead_us
         self._settled = settled
+        self._serves = serves
+        self._told_as = 0  # the id under which it has told what it serves
         self._node_id = 0
         self._sure_until = 0  # until then its lease runs for certain, whatever it has not heard of meanwhile
         self._in_hand: dict[tuple[int, int, int], Attempt] = {}
@@ -106,6 +110,7 @@ class Worker:
         asked_at = self._clock.now()
         self._node_id = await self._leases.join()
         self._assured(asked_at)
+        await self._tell_served()
 
     async def step(self, now_at: int) -> int | None:
         """Claim what there is room for; answers when it pays to ask again."""
@@ -200,6 +205,7 @@ class Worker:
             await self._start_anew(node_id)
             return now_at
         self._assured(asked_at)
+        await self._tell_served()
         await self._release_strangers(now_at)
         await self.cancel_step(now_at)
         return now_at + HEARTBEAT_US
@@ -242,6 +248,17 @@ class Worker:
         """Give up the lease; whatever it still holds is for the sweeper."""
         await self._leases.leave()
 
+    async def _tell_served(self) -> None:
+        """Once under each id; where that fails, with the next heartbeat, since no run depends on it."""
+        node_id = self._node_id
+        if self._serves is None or self._told_as == node_id:
+            return
+        try:
+            await self._store.tell_served(node_id, self._serves)
+        except Unavailable:
+            return
+        self._told_as = node_id
+
     def _assured(self, asked_at: int) -> None:
         """The lease was prolonged at some moment after it was asked for."""
         self._sure_until = asked_at + self._leases.lease_us
@@ -250,7 +267,7 @@ class Worker:
     def _hold(self, runs: Sequence[ClaimedRun]) -> None:
         now_at = self._clock.now()
         for run in runs:
-            attempt = Attempt(run)
+            attempt = Attempt(run, now_at)
             self._in_hand[_key(run)] = attempt
             if self._draining:
                 self._give_back(attempt, now_at)

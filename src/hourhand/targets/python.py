@@ -56,6 +56,11 @@ class PythonExecutor:
         self._log = log
         self._threads = Threads("hourhand-function", size=threads, left_behind_max=left_behind_max)
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The functions that it can call."""
+        return tuple(sorted(self._functions))
+
     async def execute(self, run: ClaimedRun) -> Result:
         """One call and what came of it; see `ports.target`."""
         target = run.spec.target

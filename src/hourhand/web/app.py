@@ -18,6 +18,7 @@ from hourhand.services.recent import Recent
 from hourhand.services.reports import Reports
 from hourhand.services.run_logs import RunLogs
 from hourhand.services.runs import Runs
+from hourhand.services.why import Why
 from hourhand.web import problems
 from hourhand.web.context import Parts, WebContext, WebSettings
 from hourhand.web.guards import BodyLimit, HostGuard
@@ -63,6 +64,7 @@ def create_app(
         jobs=jobs,
         graphs=Graphs(store=store, clock=clock),
         runs=runs,
+        why=Why(store=store, clock=clock, horizon_us=runs.horizon_us),
         reports=reports or Reports(store=store),
         backfills=backfills or Backfills(store=store, ids=IdSource(clock), clock=clock, keep_us=_KEEP_US),
         audit=audit or Audit(store=store, clock=clock, keep_us=_KEEP_US),

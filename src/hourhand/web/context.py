@@ -19,6 +19,7 @@ from hourhand.services.overview import Overview
 from hourhand.services.reports import Reports
 from hourhand.services.run_logs import RunLogs
 from hourhand.services.runs import Runs
+from hourhand.services.why import Why
 from hourhand.web.documents import DocumentRules
 
 Parts = Callable[[], Mapping[str, str | None]]  # each part of the process, and what is wrong with it
@@ -39,6 +40,7 @@ class WebContext(msgspec.Struct, frozen=True, kw_only=True):
     runs: Runs
     backfills: Backfills
     audit: Audit
+    why: Why
     reports: Reports
     logs: RunLogs
     store: Store

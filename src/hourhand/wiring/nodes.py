@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 from hourhand.clock import Clock
 from hourhand.config import Settings
+from hourhand.core.model import PythonTarget
+from hourhand.core.serving import MAX_FUNCTIONS, Serves
 from hourhand.ids import IdSource
 from hourhand.leases.native import NativeLeases
 from hourhand.ports.store import Store
@@ -25,6 +27,7 @@ from hourhand.services.tenure import Tenure
 from hourhand.services.worker import Settled, Worker
 from hourhand.targets.addresses import parse_allowed
 from hourhand.targets.pinging import Pinger
+from hourhand.targets.python import PythonExecutor
 from hourhand.telemetry import Telemetry
 from hourhand.wiring.life import draw
 
@@ -124,6 +127,17 @@ class Nodes:
             settled=settled,
             board=self.board,
             noted=noted,
+            serves=self._serves(),
+        )
+
+    def _serves(self) -> Serves:
+        """What people who ask why a run waits are told of this worker."""
+        python = self.targets.get(PythonTarget)
+        functions = python.names if isinstance(python, PythonExecutor) else None
+        return Serves(
+            pools=tuple(self.settings.worker.pools),
+            shell=self.settings.worker.shell,
+            functions=None if functions is None or len(functions) > MAX_FUNCTIONS else functions,
         )
 
     def _scheduler(

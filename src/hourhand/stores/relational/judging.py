@@ -6,6 +6,7 @@ Each is judged by pure policy, however many they are; what the policy says is wr
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from hourhand.core.identity import format_run_id
 from hourhand.core.lifecycle import Reason, State
 from hourhand.core.model import Trigger
 from hourhand.core.overlap import when_full
@@ -89,6 +90,7 @@ class _Judgement:
         self._others: list[FullRun] = []
         self._out: dict[tuple[int, int], FullRun] = {}  # of the table, and because of whom
         self._skipped: list[FullRun] = []
+        self._replaced_by: dict[tuple[int, int], FullRun] = {}  # in the queue
         self._cancelling: dict[int, FullRun] = {}
 
     def judge(self, run: FullRun) -> None:
@@ -104,6 +106,7 @@ class _Judgement:
                 self._out[run.job_id, at] = run
             else:
                 self._skipped.append(newcomer)
+                self._replaced_by[newcomer.job_id, at] = run
         if verdict.wait:
             waiting[run.row.scheduled_at] = run
         else:
@@ -113,10 +116,15 @@ class _Judgement:
 
     async def write(self, tx: Tx) -> None:
         """Write what was decided, in a few statements."""
-        endings = [_overlapped(tx, run, run.row) for run in self._skipped]
+        holders = await _holders(tx, {run.job_id for run in (*self._skipped, *self._out.values())})
+        endings = []
+        for run in self._skipped:
+            by = self._replaced_by.get((run.job_id, run.row.scheduled_at))
+            endings.append(_overlapped(tx, run, run.row, holders, by))
         if self._out:
             for job_id, *row in await tx.all("take_blocked_rows", (to_json(list(self._out)),)):
-                endings.append(_overlapped(tx, self._out[job_id, row[0]], UnstartedRow(*row)))
+                by = self._out[job_id, row[0]]
+                endings.append(_overlapped(tx, by, UnstartedRow(*row), holders, by))
         await write_endings(tx, endings)
         blocked = [_blocked(1, run) for run in self._others]
         for waiting in self.waiting.values():
@@ -126,8 +134,23 @@ class _Judgement:
             await _cancel_running(tx, run)
 
 
-def _overlapped(tx: Tx, run: FullRun, row: UnstartedRow) -> tuple[Any, ...]:
-    detail = {"reason": Reason.OVERLAP.value, "policy": decode_spec(run.spec).overlap.value}
+async def _holders(tx: Tx, job_ids: set[int]) -> dict[int, list[str]]:
+    """The runs that hold the slots of jobs, a few of each: who asks why a run was skipped wants to know."""
+    holders: dict[int, list[str]] = {job_id: [] for job_id in job_ids}
+    if job_ids:
+        for job_id, at in await tx.all("holders_of", (tx.array(sorted(job_ids)),)):
+            holders[job_id].append(format_run_id(job_id, at))
+    return holders
+
+
+def _overlapped(
+    tx: Tx, run: FullRun, row: UnstartedRow, holders: dict[int, list[str]], by: FullRun | None
+) -> tuple[Any, ...]:
+    """The end of a run that found its job full, or that a newer one has replaced in the queue."""
+    detail: dict[str, Any] = {"reason": Reason.OVERLAP.value, "policy": decode_spec(run.spec).overlap.value}
+    detail["held_by"] = holders[run.job_id]
+    if by is not None:
+        detail["replaced_by"] = format_run_id(by.job_id, by.row.scheduled_at)
     return ending(run.job_id, row, State.SKIPPED, tx.now_at, detail, run.version)
 
 

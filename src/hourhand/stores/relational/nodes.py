@@ -2,8 +2,12 @@
 
 from collections.abc import Mapping
 
+import msgspec
+
+from hourhand.core.serving import Serves
 from hourhand.core.sharing import quota
 from hourhand.ports.store import HeldRun, LeaseLost, NodeInfo
+from hourhand.stores.relational.rows import to_json
 from hourhand.stores.relational.tx import Tx
 
 
@@ -29,10 +33,22 @@ async def end_node(tx: Tx, node_id: int) -> None:
     await tx.run("end_node", {"id": node_id, "now": tx.now_at})
 
 
+async def tell_served(tx: Tx, node_id: int, serves: Serves) -> None:
+    """Keep what a worker can run."""
+    await tx.run("tell_served", {"id": node_id, "serves": to_json(serves)})
+
+
 async def nodes(tx: Tx) -> list[NodeInfo]:
     """Every node known."""
     return [
-        NodeInfo(id=row[0], kind=row[1], name=row[2], started_at=row[3], lease_until=row[4])
+        NodeInfo(
+            id=row[0],
+            kind=row[1],
+            name=row[2],
+            started_at=row[3],
+            lease_until=row[4],
+            serves=None if row[5] is None else msgspec.json.decode(row[5], type=Serves),
+        )
         for row in await tx.all("nodes")
     ]
 

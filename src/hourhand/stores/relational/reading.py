@@ -35,14 +35,14 @@ _COUNT_BOUND = 1_000_000
 async def get_job(tx: Tx, tenant: str, job_id: int) -> Job | None:
     """One job."""
     record = await load(tx, tenant, job_id)
-    return None if record is None else await _job(tx, record)
+    return None if record is None else await job_as_seen(tx, record)
 
 
 async def find_jobs(tx: Tx, tenant: str, text: str, limit: int) -> list[Job]:
     """The job with this key, else those with this name."""
     row = await tx.one("job_by_key", (tenant, text))
     rows = [row] if row is not None else await tx.all("jobs_by_name", (tenant, text, limit))
-    return [await _job(tx, JobRecord(*row)) for row in rows]
+    return [await job_as_seen(tx, JobRecord(*row)) for row in rows]
 
 
 async def list_jobs(tx: Tx, tenant: str, query: JobQuery) -> JobPage:
@@ -56,7 +56,7 @@ async def list_jobs(tx: Tx, tenant: str, query: JobQuery) -> JobPage:
         looked += size
         for record in rows:
             before = record.id
-            job = await _job(tx, record)
+            job = await job_as_seen(tx, record)
             if _fits(job, query):
                 found.append(job)
                 if len(found) == query.limit:
@@ -92,10 +92,10 @@ async def job_runs(
     if await load(tx, tenant, job_id) is None:
         return []
     before = FOREVER if before_at is None else before_at
-    live = {view.scheduled_at: view for view in await _live_runs(tx, tenant, job_id, nominals)}
+    live = {view.scheduled_at: view for view in await live_runs(tx, tenant, job_id, nominals)}
     past = [row[0] for row in await tx.all("history_times", (job_id, before, limit))]
     times = sorted({*(at for at in live if at < before), *past}, reverse=True)[:limit]
-    return await _with_history(tx, tenant, job_id, times, live)
+    return await with_history(tx, tenant, job_id, times, live)
 
 
 async def get_run(tx: Tx, tenant: str, key: RunKey) -> RunView | None:
@@ -104,10 +104,10 @@ async def get_run(tx: Tx, tenant: str, key: RunKey) -> RunView | None:
         return None
     live = {
         view.scheduled_at: view
-        for view in await _live_runs(tx, tenant, key.job_id, [key.scheduled_at])
+        for view in await live_runs(tx, tenant, key.job_id, [key.scheduled_at])
         if view.scheduled_at == key.scheduled_at
     }
-    found = await _with_history(tx, tenant, key.job_id, [key.scheduled_at], live)
+    found = await with_history(tx, tenant, key.job_id, [key.scheduled_at], live)
     return found[0] if found else None
 
 
@@ -141,7 +141,7 @@ async def backlog(tx: Tx) -> Backlog:
     )
 
 
-async def _job(tx: Tx, record: JobRecord) -> Job:
+async def job_as_seen(tx: Tx, record: JobRecord) -> Job:
     """A job with the state people see: completed once its last time has been and gone, or was cancelled."""
     state = JobState.PAUSED if record.paused else JobState.ACTIVE
     if record.once_at is not None:
@@ -179,7 +179,8 @@ def _fits(job: Job, query: JobQuery) -> bool:
     )
 
 
-async def _live_runs(tx: Tx, tenant: str, job_id: int, nominals: Sequence[int]) -> list[RunView]:
+async def live_runs(tx: Tx, tenant: str, job_id: int, nominals: Sequence[int]) -> list[RunView]:
+    """Runs of a job that have not ended; of those that a rule computes, the ones at these times."""
     rows = [UnstartedRow(*row) for row in await tx.all("planned_at", (job_id, tx.array(nominals)))]
     rows += [UnstartedRow(*row) for row in await tx.all("planned_beside", (job_id,))]
     views = [_unstarted(tenant, job_id, row, waits=False) for row in rows]
@@ -245,7 +246,7 @@ def _unstarted(tenant: str, job_id: int, row: UnstartedRow, waits: bool) -> RunV
     )
 
 
-async def _with_history(
+async def with_history(
     tx: Tx, tenant: str, job_id: int, times: Sequence[int], live: dict[int, RunView]
 ) -> list[RunView]:
     """Views at these times, with their attempts; a live row speaks for the state, else the last attempt."""

@@ -14,7 +14,9 @@ from hourhand.core.log import LogChunk, LogPlace
 from hourhand.core.model import Job, JobSpec, Version
 from hourhand.core.plan import MissedTimes
 from hourhand.core.run import AttemptFacts, ProgressNote, RunView
+from hourhand.core.serving import Serves
 from hourhand.core.skipping import Skip
+from hourhand.core.why import RunFacts
 from hourhand.ports import store as port
 from hourhand.ports.audit import Asked, AuditPage, AuditQuery
 from hourhand.ports.backfills import BackfillPage, BackfillQuery, DecideBackfill, Feeding
@@ -25,6 +27,7 @@ from hourhand.stores.relational import (
     descents,
     edges,
     edits,
+    facts,
     glances,
     jobs,
     letters,
@@ -254,6 +257,9 @@ class RelationalStore:
             lambda tx: nodes.hold_segments(tx, segments, node_id, kind, name, lease_us)
         )
 
+    async def tell_served(self, node_id: int, serves: Serves) -> None:
+        await self._engine.write(lambda tx: nodes.tell_served(tx, node_id, serves))
+
     async def nodes(self) -> list[port.NodeInfo]:
         return await self._engine.read(nodes.nodes)
 
@@ -267,6 +273,9 @@ class RelationalStore:
 
     async def get_run(self, tenant: str, key: RunKey) -> RunView | None:
         return await self._engine.read(lambda tx: reading.get_run(tx, tenant, key))
+
+    async def run_facts(self, tenant: str, key: RunKey) -> RunFacts | None:
+        return await self._engine.read(lambda tx: facts.run_facts(tx, self._settings, tenant, key))
 
     async def list_runs(self, tenant: str, query: port.RunQuery) -> port.RunPage:
         return await self._engine.read(lambda tx: reading.list_runs(tx, tenant, query, self._finished))

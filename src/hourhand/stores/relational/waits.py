@@ -40,7 +40,7 @@ async def judge_waits(tx: Tx, limit: int) -> int:
     jobs = await shared_jobs(tx, (job_id for job_id, _ in pairs))
     waits = await hold_waits(tx, sorted(pairs))
     outcomes = await outcomes_of(tx, list(waits))
-    prospects = _Prospects(tx)
+    prospects = Prospects(tx)
     signals = []
     for pair, wait in waits.items():
         for parent in wait.parent_ids:
@@ -80,17 +80,23 @@ def _next_look(wait: Wait, now_at: int) -> int:
     return min(now_at + pause_us, wait.deadline_at)
 
 
-class _Prospects:
-    """What is to be expected of parents at nominal times, each looked up once."""
+class Prospects:
+    """What is to be expected of parents at nominal times, each looked up once.
 
-    def __init__(self, tx: Tx) -> None:
+    Past `limit` looks nobody looks further up a graph: what is not known may yet come.
+    """
+
+    def __init__(self, tx: Tx, limit: int | None = None) -> None:
         self._tx = tx
+        self._limit = limit
         self._known: dict[Pair, ParentOutcome | None] = {}
 
     async def outcome(self, job_id: int, at: int) -> ParentOutcome | None:
         """How its run ended, or that there will be none; None while it may yet end."""
         pair = (job_id, at)
         if pair not in self._known:
+            if self._limit is not None and len(self._known) >= self._limit:
+                return None
             self._known[pair] = await self._look(job_id, at)
         return self._known[pair]
 
@@ -119,6 +125,9 @@ class _Prospects:
 
     async def _clock_may_come(self, record: JobRecord, at: int) -> bool:
         if record.clock_id is None or not record.since < at <= record.until:
+            return False
+        rule = decode_spec(record.spec).rule
+        if rule is None or rule.newest_in(at - 1, at) is None:
             return False
         next_at = (await self._tx.one("clock_next", (record.clock_id,)))[0]
         return next_at is not None and next_at <= at

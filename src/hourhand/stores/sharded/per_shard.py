@@ -9,6 +9,7 @@ from typing import Never
 
 from hourhand.core.log import LogChunk
 from hourhand.core.plan import ClockPlan
+from hourhand.core.serving import Serves
 from hourhand.ports import store as port
 from hourhand.ports.backfills import Feeding
 
@@ -82,6 +83,9 @@ class PerShardVerbs:
 
     async def hold_segments(self, node_id: int, kind: str, name: str, lease_us: int) -> Mapping[int, int]:
         _refuse("hold_segments")
+
+    async def tell_served(self, node_id: int, serves: Serves) -> None:
+        _refuse("tell_served")
 
 
 def _refuse(verb: str) -> Never:

@@ -31,6 +31,7 @@ from hourhand.core.model import Job, JobSpec, Version
 from hourhand.core.plan import MissedTimes
 from hourhand.core.run import AttemptFacts, ProgressNote, RunView, Settlement
 from hourhand.core.skipping import Skip
+from hourhand.core.why import RunFacts
 from hourhand.errors import CannotStart, Invalid, Unavailable
 from hourhand.ports import store as port
 from hourhand.ports.audit import Asked, AuditPage, AuditQuery
@@ -202,6 +203,9 @@ class ShardedStore(PerShardVerbs):
 
     async def get_run(self, tenant: str, key: RunKey) -> RunView | None:
         return await self._ask_home(key.job_id, lambda shard: shard.get_run(tenant, key))
+
+    async def run_facts(self, tenant: str, key: RunKey) -> RunFacts | None:
+        return await self._ask_home(key.job_id, lambda shard: shard.run_facts(tenant, key))
 
     async def list_runs(self, tenant: str, query: port.RunQuery) -> port.RunPage:
         if query.job_id is not None:

@@ -18,6 +18,7 @@ from hourhand.web.routes import (
     reports,
     runs,
     schedules,
+    why,
 )
 
 # One flat router, for a request is held against each router in turn. Fixed paths come before those with an
@@ -29,6 +30,7 @@ for _module in (
     jobs,
     actions,
     graphs,
+    why,
     runs,
     reports,
     backfills,

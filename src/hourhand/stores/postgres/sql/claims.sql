@@ -207,3 +207,6 @@ UPDATE planned SET lane = lane / 128 * 128 + 96 + lane % 32, trigger = 3 WHERE c
 
 -- ask_cancel: ask the workers to cancel what a job runs
 UPDATE running SET cancel = 1 WHERE job_id = $1 AND phase BETWEEN 1 AND 1;
+
+-- holders_of: the runs that hold the first slots of jobs
+SELECT job_id, scheduled_at FROM running WHERE job_id = ANY ($1::bigint[]) AND slot < 5 ORDER BY job_id, slot;

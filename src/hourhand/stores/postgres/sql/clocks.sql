@@ -59,3 +59,8 @@ INSERT INTO clock_gaps (clock_id, from_at, to_at, policy, grace_us, catch_up, mi
 SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::text[], $5::bigint[], $6::integer[],
     $7::bigint[], $8::bigint[], $9::bigint[])
 ON CONFLICT DO NOTHING;
+
+-- gaps_at: what the clock of a rule in a segment missed around a time, of the outages that began last before it
+SELECT g.from_at, g.to_at, g.policy, g.grace_us, g.catch_up, g.missed, g.ran, g.decided_at
+FROM clocks AS c JOIN clock_gaps AS g ON g.clock_id = c.id
+WHERE c.rule = $1 AND c.segment = $2 AND g.from_at <= $3 ORDER BY g.from_at DESC LIMIT $4;

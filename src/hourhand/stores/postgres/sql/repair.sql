@@ -44,7 +44,10 @@ UPDATE segments SET node_id = :node_id, fence = fence + 1 WHERE segment = ANY (A
 RETURNING segment, fence;
 
 -- nodes: every node
-SELECT id, kind, name, started_at, lease_until FROM nodes ORDER BY started_at;
+SELECT id, kind, name, started_at, lease_until, serves FROM nodes ORDER BY started_at;
+
+-- tell_served: what a worker can run
+UPDATE nodes SET serves = :serves WHERE id = :id;
 
 -- drop_idle_nodes: forget nodes that were lost long ago and hold nothing
 DELETE FROM nodes WHERE lease_until < $1

@@ -197,3 +197,7 @@ UPDATE running SET cancel = 1 WHERE job_id = ? AND phase = 1;
 
 -- hold_slots: there is one writer, so nobody frees a slot meanwhile
 SELECT 1 WHERE ? IS NULL;
+
+-- holders_of: the runs that hold the first slots of jobs
+SELECT job_id, scheduled_at FROM running
+WHERE job_id IN (SELECT value FROM json_each(?)) AND slot < 5 ORDER BY job_id, slot;

@@ -67,3 +67,9 @@ WHERE c.rule = ? AND c.segment = ? ORDER BY g.from_at DESC LIMIT ?;
 INSERT INTO clock_gaps (clock_id, from_at, to_at, policy, grace_us, catch_up, missed, ran, decided_at)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT DO NOTHING;
+
+-- gaps_at: what the clock of a rule in a segment missed around a time, of the outages that began last before it
+SELECT g.from_at, g.to_at, g.policy, g.grace_us, g.catch_up, g.missed, g.ran, g.decided_at
+FROM (SELECT id FROM clocks WHERE rule = ?1 AND segment = ?2) AS c
+JOIN clock_gaps AS g ON g.clock_id = c.id AND g.from_at <= ?3
+ORDER BY g.from_at DESC LIMIT ?4;

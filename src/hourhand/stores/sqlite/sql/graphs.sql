@@ -160,3 +160,6 @@ DELETE FROM waiting WHERE job_id = ? AND scheduled_at > ?;
 
 -- drop_signals_after: what a job's runs after an instant had heard
 DELETE FROM signals WHERE job_id = ? AND scheduled_at > ?;
+
+-- edges_at: whom a job follows at a time, and since when
+SELECT parent_id, since_at FROM edges WHERE child_id = ?1 AND since_at < ?2 AND until_at >= ?2 ORDER BY parent_id;

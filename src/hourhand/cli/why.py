@@ -1,0 +1,100 @@
+"""`why`: what became of a nominal time of a job, with the evidence, and what would change it."""
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+import typer
+
+from hourhand.cli.failures import FINDINGS
+from hourhand.cli.jobs import JobName
+from hourhand.cli.options import Call, command
+from hourhand.cli.text import clean
+from hourhand.cli.times import in_zone, moment, now, weekday, zone_of
+from hourhand.core.identity import parse_job_id
+from hourhand.core.instant import format_instant
+from hourhand.errors import NotFound
+
+_NAMED = ("last", "next")
+_LOST = "lost"
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    command(app, "why")(why)
+
+
+def why(
+    call: Call,
+    job: JobName,
+    time: Annotated[
+        str,
+        typer.Argument(
+            metavar="[TIME]",
+            help="Which: last (the newest that is due), next, 09:00, 'Sat 09:00', 'yesterday 09:00', or RFC 3339.",
+        ),
+    ] = "last",
+) -> int:
+    """Say why a job ran, waits or did not at a time, and what would change that; exit 8 if it was lost."""
+    found = _job(call, job)
+    asked = time.strip().lower()
+    if asked not in _NAMED:
+        asked = format_instant(moment(time, zone_of(found, call.tz), now(), "TIME"))
+    answer = call.client.jobs.why(found, at=asked)
+    call.out.document(answer, answer["run_id"], lambda: _show(call, answer))
+    return FINDINGS if answer["verdict"] == _LOST else 0
+
+
+def _job(call: Call, reference: str) -> dict[str, Any]:
+    """The job that is meant; one that was deleted is known by its id alone."""
+    try:
+        return call.client.jobs.resolve(reference)
+    except NotFound:
+        try:
+            parse_job_id(reference)
+        except ValueError:
+            pass
+        else:
+            return {"job_id": reference}
+        raise
+
+
+def _show(call: Call, answer: Mapping[str, Any]) -> None:
+    zone = call.tz or answer["tz"]
+    out = call.out
+    decided = in_zone(answer["decided_at"], zone)
+    by = f" by {answer['decided_by']}" if answer["decided_by"] else ""
+    nearest = answer["nearest"] or {}
+    out.facts(
+        [
+            ("verdict", answer["verdict"].upper() if answer["verdict"] == _LOST else answer["verdict"]),
+            ("why", answer["summary"]),
+            ("time", f"{in_zone(answer['at'], zone)} {_weekday(answer, zone)}, {zone}"),
+            ("run", answer["run_id"] if answer["status"] else None),
+            ("status", answer["status"]),
+            ("version", answer["version"]),
+            ("decided", f"{decided or 'not yet'}{by}" if decided or by else None),
+            ("late", _late(answer["lateness"])),
+            ("blocked by", ", ".join(answer["blocked_by"])),
+            ("before", in_zone(nearest.get("before"), zone)),
+            ("after", in_zone(nearest.get("after"), zone)),
+        ]
+    )
+    out.line()
+    for one in answer["evidence"]:
+        out.line(clean(f"{in_zone(one['at'], zone) or '':<26}  {one['text']}"))
+    out.line()
+    for one in answer["change"]:
+        out.line(clean(f"would change it: {one}"))
+
+
+def _weekday(answer: Mapping[str, Any], zone: str) -> str:
+    local = in_zone(answer["at"], zone) or ""
+    return weekday(local[:19])
+
+
+def _late(lateness: Mapping[str, int | None] | None) -> str | None:
+    if lateness is None:
+        return None
+    names = ("planning", "slot", "queue", "worker")
+    parts = [f"{name} {lateness[f'{name}_ms']:,} ms" for name in names if lateness[f"{name}_ms"]]
+    return f"{lateness['total_ms']:,} ms" + (f" ({', '.join(parts)})" if parts else "")
