@@ -483,6 +483,13 @@ async def test_last_and_next_are_times_of_the_job(scene: Scene) -> None:
     why = why_of(scene)
     assert (await why.explain(job.tenant, job.id)).facts.at == at
     assert (await why.explain(job.tenant, job.id, Which.NEXT)).facts.at == at + INTERVAL
-    paused = await scene.create(spec(every(60)), paused=True)
+    paused = await scene.create(spec(every(60, phase_at=scene.now)), paused=True)
+    for which in Which:
+        found = await why.explain(paused.tenant, paused.id, which)
+        assert (found.facts.at, said(found.verdict)) == (scene.now + INTERVAL, (Word.WAITING, Cause.PAUSED))
+    follower = await scene.create(spec(AfterTiming(parents=(job.id,))))
     with pytest.raises(Invalid):
-        await why.explain(paused.tenant, paused.id)
+        await why.explain(follower.tenant, follower.id)
+    run = await scene.store.add_run(follower.tenant, follower.id, None)
+    assert run is not None
+    assert (await why.explain(follower.tenant, follower.id)).facts.at == run.scheduled_at

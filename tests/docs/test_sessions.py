@@ -24,6 +24,7 @@ GUIDES: dict[str, tuple[str, ...]] = {
     "graphs": ("--allow-shell",),
     "long-runs": (),
     "shell": ("--allow-shell",),
+    "why": ("--allow-shell",),
 }  # and how their server is started
 DEADLINE_S = 60
 _FILE = re.compile(r"# (\S+\.\w+)\n")

@@ -2,9 +2,10 @@
 
 import pytest
 
-from hourhand.core.instant import SECOND_US
+from hourhand.core.instant import SECOND_US, format_instant
 from hourhand.core.lifecycle import State
 from hourhand.core.model import Delivery, Overlap, Priority
+from hourhand.core.serving import Serves
 from tests.services.world import FAILED, LEAD_US, MS, START_AT, Gate, World, every, once, reason, spec
 
 
@@ -310,3 +311,31 @@ async def test_a_run_that_waits_for_its_slot_starts_when_the_slot_is_handed_on(w
         await hand.work()
     first, second = START_AT + SECOND_US, START_AT + 2 * SECOND_US
     assert world.target.called(job)[:3] == [first, first, second]
+
+
+async def test_only_a_late_start_keeps_when_it_was_taken(world: World) -> None:
+    late, prompt = await world.create(once(START_AT)), await world.create(once(START_AT + SECOND_US))
+    world.pass_time(0.5)
+    hand = await world.worker()
+    await hand.go(START_AT + 2 * SECOND_US)
+    taken_at = START_AT + SECOND_US // 2
+    [row] = (await world.view(late, START_AT)).attempts
+    assert (row.detail or {}).get("claimed_at") == format_instant(taken_at)
+    [row] = (await world.view(prompt, START_AT + SECOND_US)).attempts
+    assert "claimed_at" not in (row.detail or {})
+
+
+async def test_it_tells_what_it_serves_once_under_each_id(world: World) -> None:
+    serves = Serves(pools=("default",), functions=("tests:noop",))
+    world.store.fail("tell_served")
+    worker = world.new_worker(name="telling", serves=serves)
+    await worker.join()
+    assert [node.serves for node in await world.real.nodes()] == [None], "no run depends on it"
+    await worker.heartbeat(world.now)
+    await worker.heartbeat(world.now)
+    assert [node.serves for node in await world.real.nodes()] == [serves]
+    assert world.store.calls["tell_served"] == 2
+    world.pass_time(60)
+    await worker.heartbeat(world.now)  # the lease is lost: it starts anew
+    await worker.heartbeat(world.now)
+    assert [node.serves for node in await world.real.nodes()] == [serves, serves]

@@ -376,7 +376,7 @@ GRAPHS = {
     "is_descending": Example((7, NOW_AT)),
     "children_of": Example((_PAIRS,)),
     "parents_at": Example((_PAIRS,)),
-    "edges_at": Example((_JOB, NOW_AT)),
+    "edges_at": Example((2_003, NOW_AT)),
     "share_jobs": Example((_JOBS,)),
     "add_waiting": Example(([900_001], [NOW_AT], [0], [0], [0], [0], [6], ["[1]"])),
     "hold_waiting": Example((_PAIRS,)),

@@ -1,16 +1,16 @@
 """`why`: what became of a nominal time of a job, with the evidence, and what would change it."""
 
+import contextlib
 from collections.abc import Mapping
 from typing import Annotated, Any
 
 import typer
 
 from hourhand.cli.failures import FINDINGS
-from hourhand.cli.jobs import JobName
 from hourhand.cli.options import Call, command
 from hourhand.cli.text import clean
 from hourhand.cli.times import in_zone, moment, now, weekday, zone_of
-from hourhand.core.identity import parse_job_id
+from hourhand.core.identity import format_job_id, parse_job_id, parse_run_id
 from hourhand.core.instant import format_instant
 from hourhand.errors import NotFound
 
@@ -25,23 +25,36 @@ def register(app: typer.Typer) -> None:
 
 def why(
     call: Call,
-    job: JobName,
-    time: Annotated[
+    job: Annotated[
         str,
+        typer.Argument(metavar="JOB", help="Its id, key, or name if only one has it; or the id of a run."),
+    ],
+    time: Annotated[
+        str | None,
         typer.Argument(
             metavar="[TIME]",
             help="Which: last (the newest that is due), next, 09:00, 'Sat 09:00', 'yesterday 09:00', or RFC 3339.",
         ),
-    ] = "last",
+    ] = None,
 ) -> int:
     """Say why a job ran, waits or did not at a time, and what would change that; exit 8 if it was lost."""
-    found = _job(call, job)
-    asked = time.strip().lower()
-    if asked not in _NAMED:
-        asked = format_instant(moment(time, zone_of(found, call.tz), now(), "TIME"))
+    found, asked = _asked(call, job, time)
     answer = call.client.jobs.why(found, at=asked)
     call.out.document(answer, answer["run_id"], lambda: _show(call, answer))
     return FINDINGS if answer["verdict"] == _LOST else 0
+
+
+def _asked(call: Call, reference: str, time: str | None) -> tuple[dict[str, Any], str]:
+    """The job and the time that are meant; the id of a run says both."""
+    if time is None and "@" in reference:
+        with contextlib.suppress(ValueError):
+            key = parse_run_id(reference)
+            return {"job_id": format_job_id(key.job_id)}, format_instant(key.scheduled_at)
+    found = _job(call, reference)
+    word = "last" if time is None else time.strip().lower()
+    if time is None or word in _NAMED:
+        return found, word
+    return found, format_instant(moment(time, zone_of(found, call.tz), now(), "TIME"))
 
 
 def _job(call: Call, reference: str) -> dict[str, Any]:

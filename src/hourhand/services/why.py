@@ -66,6 +66,8 @@ class Why:
         if isinstance(versions[-1].spec.timing, AfterTiming):
             runs = await self._store.job_runs(tenant, job_id, [], None, 1)
             last_at = runs[0].scheduled_at if runs else last_at
+        if next_at is None:
+            next_at = _if_resumed(versions[-1], self._clock.now())
         wanted = (last_at, next_at) if which is Which.LAST else (next_at,)
         at = next((one for one in wanted if one is not None), None)
         if at is None:
@@ -84,6 +86,12 @@ class Why:
             schedulers=tuple(node.name for node in alive if node.kind in _PLANS),
             horizon_us=self._horizon_us,
         )
+
+
+def _if_resumed(version: Version, now_at: int) -> int | None:
+    """The time that a paused job would have next: who asks about it wants to hear of the pause."""
+    rule = version.spec.rule
+    return rule.next(now_at) if rule is not None and version.paused and not version.deleted else None
 
 
 def _no_job(job_id: int) -> NotFound:

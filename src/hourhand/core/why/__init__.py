@@ -1,5 +1,7 @@
 """Why a nominal time of a job ran, waits, was skipped or is none: facts in, a verdict with its evidence out. Pure."""
 
+from hourhand.core.lifecycle import State
+from hourhand.core.why.ended import judge_ran, judge_unrun
 from hourhand.core.why.facts import (
     Cause,
     Evidence,
@@ -11,14 +13,27 @@ from hourhand.core.why.facts import (
     Word,
 )
 from hourhand.core.why.lateness import CLAIMED_AT, WORTH_SPLITTING_US
-from hourhand.core.why.runs import judge_run
+from hourhand.core.why.live import judge_pending, judge_retrying, judge_running
 from hourhand.core.why.serving import LiveWorker, Serving
 from hourhand.core.why.times import in_force, judge_time, nearest_times, promised_by
 
 
 def judge(facts: RunFacts, serving: Serving) -> Verdict:
     """What became, or will become, of a nominal time."""
-    return judge_time(facts, serving) if facts.run is None else judge_run(facts, serving)
+    run = facts.run
+    if run is None:
+        return judge_time(facts, serving)
+    match run.state:
+        case State.SUCCEEDED | State.FAILED:
+            return judge_ran(facts, run)
+        case State.SKIPPED | State.CANCELLED:
+            return judge_unrun(facts, run)
+        case State.RUNNING:
+            return judge_running(facts, run)
+        case State.RETRYING:
+            return judge_retrying(facts, run)
+        case State.PENDING:
+            return judge_pending(facts, run, serving)
 
 
 __all__ = [

@@ -104,7 +104,7 @@ def _to_come(facts: RunFacts, version: Version, serving: Serving) -> Verdict:
         word=Word.WAITING,
         cause=cause,
         summary=summary,
-        evidence=(*_nominal(facts, version), *evidence, *dst),
+        evidence=(*_nominal(facts), *evidence, *dst),
         change=tuple(change),
         version=version.version,
     )
@@ -119,7 +119,7 @@ def _missed(facts: RunFacts, version: Version) -> Verdict:
         cause=Cause.MISFIRE,
         summary=f"skipped by the misfire policy {gap.policy}: nobody planned {outage}",
         evidence=(
-            *_nominal(facts, version),
+            *_nominal(facts),
             Evidence(text=f"of {gap.missed} missed times {gap.ran} ran", at=gap.from_at),
             Evidence(text="somebody planned again and applied the policy", at=facts.gap.decided_at),
         ),
@@ -139,7 +139,7 @@ def _paused(facts: RunFacts, version: Version) -> Verdict:
     until = None if facts.job is None else facts.job.paused_until
     job = format_job_id(facts.job_id)
     evidence = [
-        *_nominal(facts, version),
+        *_nominal(facts),
         Evidence(text=f"paused by version {version.version}{note}", at=version.from_at),
     ]
     if until is not None:
@@ -258,7 +258,7 @@ def _follower(facts: RunFacts, version: Version) -> Verdict:
 
 def _not_expected(facts: RunFacts, version: Version, cause: Cause, summary: str, change: str) -> Verdict:
     evidence = [
-        *_nominal(facts, version),
+        *_nominal(facts),
         Evidence(text=f"version {version.version} in force", at=version.from_at),
     ]
     if facts.at < facts.now_at - facts.keep_us:
@@ -281,7 +281,7 @@ def _unknown(facts: RunFacts, version: Version) -> Verdict:
         cause=Cause.RETENTION,
         summary=f"it was a time of the job, but history is kept for {length(facts.keep_us)} only",
         evidence=(
-            *_nominal(facts, version),
+            *_nominal(facts),
             Evidence(text="what ended before has been dropped", at=facts.now_at - facts.keep_us),
         ),
         change=("a longer history.keep, for what is yet to come",),
@@ -292,7 +292,7 @@ def _unknown(facts: RunFacts, version: Version) -> Verdict:
 def _lost(facts: RunFacts, version: Version) -> Verdict:
     """Never, in a sound store: said so loudly that somebody looks."""
     evidence = [
-        *_nominal(facts, version),
+        *_nominal(facts),
         Evidence(text=f"version {version.version}, in force, has this time", at=version.from_at),
         Evidence(text="there is no run for it: not planned, blocked, waiting, running or dead"),
         Evidence(text="no history of it, no outage of its clock, no skip, no pause", at=facts.now_at),
@@ -349,9 +349,8 @@ def _parent_words(fact: ParentFact) -> Evidence:
     return Evidence(text=f"{fact.label} ended as {fact.outcome}{made}", at=fact.ended_at)
 
 
-def _nominal(facts: RunFacts, version: Version) -> list[Evidence]:
-    zone = zone_name(version.spec.timing)
-    return [Evidence(text=f"its nominal time, {local(facts.at, zone)} {zone}", at=facts.at)]
+def _nominal(facts: RunFacts) -> list[Evidence]:
+    return [Evidence(text="its nominal time", at=facts.at)]
 
 
 def _newest(version: Version, until_at: int) -> int | None:

@@ -1,0 +1,90 @@
+"""`hourhand why`: times as people say them, what is printed, and how it exits."""
+
+import sqlite3
+from pathlib import Path
+
+import pytest
+import typer
+
+from hourhand.cli.times import moment
+from hourhand.core.instant import format_instant, parse_instant
+from tests.cli.conftest import started
+
+MONDAY = parse_instant("2026-11-16T12:00:00Z")
+
+
+@pytest.mark.parametrize(
+    ("text", "zone", "at"),
+    [
+        ("09:00", "UTC", "2026-11-16T09:00:00Z"),
+        ("09:00", "Europe/Berlin", "2026-11-16T08:00:00Z"),
+        ("23:30:15", "UTC", "2026-11-16T23:30:15Z"),
+        ("today 9:00", "UTC", "2026-11-16T09:00:00Z"),
+        ("yesterday 09:00", "UTC", "2026-11-15T09:00:00Z"),
+        ("Tomorrow 09:00", "UTC", "2026-11-17T09:00:00Z"),
+        ("Sat 09:00", "UTC", "2026-11-14T09:00:00Z"),
+        ("saturday 09:00", "Asia/Tokyo", "2026-11-14T00:00:00Z"),
+        ("mon 09:00", "UTC", "2026-11-16T09:00:00Z"),
+        ("Tue 09:00", "UTC", "2026-11-10T09:00:00Z"),
+        ("2026-10-25 02:30", "Europe/Berlin", "2026-10-25T00:30:00Z"),  # comes twice: the first
+        ("2026-11-16T09:00:00", "Europe/Berlin", "2026-11-16T08:00:00Z"),  # without an offset: the zone's
+        ("2026-11-16T08:00:00Z", "Europe/Berlin", "2026-11-16T08:00:00Z"),
+        ("2026-11-16T08:00:00+02:00", "UTC", "2026-11-16T06:00:00Z"),
+    ],
+)
+def test_times_as_people_say_them(text: str, zone: str, at: str) -> None:
+    assert format_instant(moment(text, zone, MONDAY, "TIME")) == at
+
+
+def test_today_is_the_zones_day() -> None:
+    late = parse_instant("2026-11-16T23:30:00Z")
+    assert format_instant(moment("09:00", "Europe/Berlin", late, "TIME")) == "2026-11-17T08:00:00Z"
+
+
+@pytest.mark.parametrize("text", ["noon", "25:00", "Sat", "2026-02-30 09:00", "09:00 sat"])
+def test_what_is_no_time_is_said_so(text: str) -> None:
+    with pytest.raises(typer.BadParameter):
+        moment(text, "UTC", MONDAY, "TIME")
+
+
+def test_a_verdict_for_people_and_for_programs(hourhand, server) -> None:
+    hourhand("jobs", "create", "why-daily", "--cron", "0 9 * * *", "--url", "https://example.com")
+    done = hourhand("why", "why-daily", "next")
+    assert done.code == 0
+    lines = done.out.splitlines()
+    assert lines[0].split() == ["verdict", "waiting"]
+    assert lines[1].startswith("why          to come, in ")
+    assert any(line.startswith("would change it: ") for line in lines)
+    found = hourhand("--json", "why", "why-daily", "next").json
+    assert (found["verdict"], found["cause"]) == ("waiting", "not_due")
+    assert hourhand("-q", "why", "why-daily", "next").out.strip() == found["run_id"]
+    other = hourhand("--json", "why", "why-daily", "tomorrow 10:00").json
+    assert (other["verdict"], other["cause"]) == ("not expected", "no_such_time")
+
+
+def test_a_lost_time_is_said_loudly_and_exits_with_8(hourhand, tmp_path: Path, monkeypatch) -> None:
+    with started(tmp_path) as url:
+        monkeypatch.setenv("HOURHAND_URL", url)
+        hourhand("jobs", "create", "once", "--at", "2100-01-01T00:00:00Z", "--url", "https://example.com")
+        assert hourhand("why", "once", "next").code == 0
+        behind_its_back = sqlite3.connect(tmp_path / "jobs.db", timeout=30)
+        with behind_its_back:
+            behind_its_back.execute("DELETE FROM planned")
+        behind_its_back.close()
+        done = hourhand("why", "once", "next")
+        assert done.code == 8
+        assert done.out.splitlines()[0].split() == ["verdict", "LOST"]
+        assert hourhand("--json", "why", "once", "next").code == 8
+
+
+def test_a_deleted_job_is_known_by_its_id_and_none_is_not_found(hourhand, server) -> None:
+    created = hourhand(
+        "-q", "jobs", "create", "why-gone", "--cron", "0 9 * * *", "--url", "https://example.com"
+    )
+    job_id = created.out.strip()
+    hourhand("jobs", "delete", job_id, "-y")
+    done = hourhand("--json", "why", job_id, "tomorrow 09:00")
+    assert (done.code, done.json["cause"]) == (0, "deleted")
+    assert hourhand("why", "why-gone").code == 3
+    assert hourhand("why", "J-0000000000001", "09:00").code == 3
+    assert hourhand("why", job_id, "noon").code == 2
