@@ -1,5 +1,7 @@
 """`hourhand why`: times as people say them, what is printed, and how it exits."""
 
+import re
+import shlex
 import sqlite3
 from pathlib import Path
 
@@ -8,7 +10,10 @@ import typer
 
 from hourhand.cli.times import moment
 from hourhand.core.instant import format_instant, parse_instant
+from hourhand.core.why import Serving, judge
 from tests.cli.conftest import started
+from tests.core.test_why import TABLE, WORKING
+from tests.docs.test_commands import wrong_with
 
 MONDAY = parse_instant("2026-11-16T12:00:00Z")
 
@@ -88,3 +93,18 @@ def test_a_deleted_job_is_known_by_its_id_and_none_is_not_found(hourhand, server
     assert hourhand("why", "why-gone").code == 3
     assert hourhand("why", "J-0000000000001", "09:00").code == 3
     assert hourhand("why", job_id, "noon").code == 2
+
+
+def hints() -> set[str]:
+    """Every command that some verdict tells people to use."""
+    found = set()
+    for _, facts, *_ in TABLE:
+        for serving in (WORKING, Serving()):
+            for text in judge(facts, serving).change:
+                found |= {line.strip() for line in re.findall(r"hourhand ([^,;]+)", text)}
+    return found
+
+
+@pytest.mark.parametrize("hint", sorted(hints()))
+def test_every_command_that_a_verdict_names_exists(hint: str) -> None:
+    assert wrong_with(tuple(shlex.split(hint))) is None

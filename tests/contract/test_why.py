@@ -351,7 +351,9 @@ async def test_a_follower_waits_for_its_parent_and_is_skipped_with_it(scene: Sce
     scene.go_to(at)
     [run] = await scene.take(await scene.worker())
     await scene.kill(run)
-    assert said(await ask(scene, child, at)) == (Word.WAITING, Cause.PARENT)  # yet to be told
+    ended = await ask(scene, child, at)
+    assert said(ended) == (Word.WAITING, Cause.PARENT)
+    assert "has ended, and tells those that follow it" in told(ended)
     await scene.store.descend(100)
     after = await ask(scene, child, at)
     assert said(after) == (Word.SKIPPED, Cause.UPSTREAM)
@@ -360,7 +362,10 @@ async def test_a_follower_waits_for_its_parent_and_is_skipped_with_it(scene: Sce
 
 async def test_a_follower_has_no_times_that_its_parents_have_not(scene: Scene) -> None:
     _, child, at = await family(scene)
-    assert said(await ask(scene, child, at + SECOND_US)) == (Word.NOT_EXPECTED, Cause.NO_SUCH_TIME)
+    for ahead in (0, 10 * INTERVAL):  # planned already, and far beyond
+        verdict = await ask(scene, child, at + ahead + SECOND_US)
+        assert said(verdict) == (Word.NOT_EXPECTED, Cause.NO_SUCH_TIME)
+        assert (await ask(scene, child, at + ahead)).cause is Cause.PARENT
 
 
 async def test_a_followers_run_that_was_forgotten_is_lost(scene: Scene) -> None:

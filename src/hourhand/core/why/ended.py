@@ -46,7 +46,9 @@ def judge_unrun(facts: RunFacts, run: RunView) -> Verdict:
         cause=cause,
         summary=summary,
         evidence=(*origin(facts, run), *attempts_of(run)),
-        change=change,
+        change=change
+        if facts.job is None
+        else (*change, f"a run in its place: hourhand runs rerun {run.run_id}"),
         lateness=lateness_of(facts),
         blocked_by=blocked_by,
         **_decided(run, last),
@@ -80,8 +82,7 @@ def _reason(facts: RunFacts, run: RunView, detail: dict[str, Any]) -> _Told:
             return Cause.DELETED, f"{verb}, since the job was deleted", ("not deleting the job",), ()
         case Reason.ASKED.value:
             said = f"{verb}, since somebody asked for it{noted}"
-            again = f"running it now: hourhand jobs run {format_job_id(run.job_id)}"
-            return Cause.ASKED, said, (again,), ()
+            return Cause.ASKED, said, ("nobody asking for it",), ()
         case told:
             words = told or detail.get("message") or "its function said so"
             return Cause.FUNCTION, f"{verb}: {words}{noted}", ("what the function decides by",), ()

@@ -3,7 +3,7 @@
 from typing import Any
 
 from hourhand.core.identity import format_job_id
-from hourhand.core.instant import SECOND_US
+from hourhand.core.instant import SECOND_US, format_instant
 from hourhand.core.lifecycle import State
 from hourhand.core.model import PythonTarget, ShellTarget
 from hourhand.core.run import RunView
@@ -88,7 +88,9 @@ def _to_be_skipped(facts: RunFacts, run: RunView) -> Verdict:
         cause=Cause.ASKED,
         summary=f"will be skipped when its time comes, since somebody asked for it{note}",
         evidence=(*origin(facts, run), *asked),
-        change=("taking the mark back before its time",),
+        change=(
+            f"letting it run: hourhand jobs skip {format_job_id(run.job_id)} {format_instant(facts.at)} --undo",
+        ),
         **_now(run),
     )
 

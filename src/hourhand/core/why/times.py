@@ -9,7 +9,7 @@ import msgspec
 
 from hourhand.core.dag import Missing, goes_down
 from hourhand.core.identity import format_job_id
-from hourhand.core.instant import DAY_US, HOUR_US
+from hourhand.core.instant import DAY_US, HOUR_US, format_instant
 from hourhand.core.model import FOREVER, AfterTiming, OnceTiming, Version
 from hourhand.core.plan import expected_times, first_since
 from hourhand.core.schedule import Cron, preview
@@ -127,6 +127,7 @@ def _missed(facts: RunFacts, version: Version) -> Verdict:
             "a scheduler that lives at its time",
             f"a longer grace (--misfire-grace, now {length(gap.grace_us)}), or the policy catch_up "
             "with a --misfire-limit that reaches so far back",
+            _backfill(facts),
         ),
         version=version.version,
         decided_at=facts.gap.decided_at,
@@ -304,12 +305,17 @@ def _lost(facts: RunFacts, version: Version) -> Verdict:
         summary="LOST: this time was promised, and there is no trace of it. This must not happen",
         evidence=tuple(evidence),
         change=(
-            f"running it now: hourhand jobs run {format_job_id(facts.job_id)}",
+            _backfill(facts),
             "somebody has changed or restored the database behind the scheduler's back, or this is a bug: "
             "keep the database as it is and report it",
         ),
         version=version.version,
     )
+
+
+def _backfill(facts: RunFacts) -> str:
+    at = format_instant(facts.at)
+    return f"making up for it: hourhand backfill create {format_job_id(facts.job_id)} --from {at} --to {at}"
 
 
 def _forgotten(facts: RunFacts, version: Version) -> bool:
