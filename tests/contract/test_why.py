@@ -7,7 +7,16 @@ import pytest
 from hourhand.core.identity import RunKey, format_job_id, format_run_id
 from hourhand.core.instant import DAY_US, HOUR_US, MINUTE_US, SECOND_US, format_instant, parse_instant
 from hourhand.core.lifecycle import Event, State
-from hourhand.core.model import AfterTiming, CronTiming, Job, Misfire, MisfirePolicy, Overlap, ShellTarget
+from hourhand.core.model import (
+    AfterTiming,
+    CronTiming,
+    Job,
+    Misfire,
+    MisfirePolicy,
+    Overlap,
+    Priority,
+    ShellTarget,
+)
 from hourhand.core.serving import Serves
 from hourhand.core.why import Cause, Verdict, Word
 from hourhand.errors import Invalid, NotFound
@@ -247,6 +256,15 @@ async def test_a_time_that_no_scheduler_has_come_to(scene: Scene) -> None:
     assert "hourhand scheduler" in told(verdict)
 
 
+async def test_an_edit_of_other_fields_takes_no_time_that_is_yet_to_be_planned(scene: Scene) -> None:
+    job = await scene.create(spec(every(60, phase_at=scene.now)))
+    at = scene.now + INTERVAL
+    scene.pass_time(90)
+    await scene.change(job, priority=Priority.HIGH)
+    scene.pass_time(10)
+    assert said(await ask(scene, job, at)) == (Word.WAITING, Cause.NOT_PLANNED)
+
+
 async def test_a_due_run_and_nobody_to_take_it(scene: Scene) -> None:
     job, at = await due_job(scene)
     scene.pass_time(5)
@@ -326,6 +344,8 @@ async def test_a_paused_one_time_job(scene: Scene) -> None:
     job = await scene.create(spec(once(at)), paused=True, note="wait")
     assert said(await ask(scene, job, at)) == (Word.WAITING, Cause.PAUSED)
     scene.go_to(at + SECOND_US)
+    assert said(await ask(scene, job, at)) == (Word.WAITING, Cause.PAUSED)
+    await scene.change(job, priority=Priority.HIGH)
     assert said(await ask(scene, job, at)) == (Word.WAITING, Cause.PAUSED)
     await scene.tend()
     assert said(await ask(scene, job, at)) == (Word.SKIPPED, Cause.PAUSED)

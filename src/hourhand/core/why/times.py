@@ -65,15 +65,21 @@ def _judge(facts: RunFacts, serving: Serving) -> Verdict:
 def _promised(facts: RunFacts, version: Version, serving: Serving) -> Verdict:
     if facts.gap is not None:
         return _missed(facts, version)
-    unplanned = facts.unplanned_from is not None and facts.unplanned_from <= facts.at
-    if version.to_at is None and not version.deleted:
-        if isinstance(version.spec.timing, OnceTiming) and version.paused:
-            return _paused(facts, version)
-        if unplanned:
-            return _to_come(facts, version, serving)
+    present = facts.versions[-1]
+    if present.paused and not present.deleted and present.spec.timing == OnceTiming(at=facts.at):
+        return _paused(facts, present)
+    if _is_unplanned(facts):
+        return _to_come(facts, version, serving)
     if _forgotten(facts, version):
         return _unknown(facts, version)
     return _lost(facts, version)
+
+
+def _is_unplanned(facts: RunFacts) -> bool:
+    """Whether the job's clock is yet to come to a time: one that an edit of other fields does not take from it."""
+    if facts.job is None or facts.unplanned_from is None:
+        return False
+    return facts.at >= facts.unplanned_from and facts.at > facts.job.since
 
 
 def _to_come(facts: RunFacts, version: Version, serving: Serving) -> Verdict:

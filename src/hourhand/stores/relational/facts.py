@@ -70,15 +70,17 @@ async def _others(
 
 
 async def _gap(tx: Tx, settings: Settings, key: RunKey, versions: Sequence[Version]) -> KeptGap | None:
-    """The outage of the clock that the time belongs to, under a policy that the job had then or got before its end."""
+    """The outage of the clock that the time belongs to, under a policy of the job.
+
+    Of any version: a later one may have been in force when somebody planned again, and where the time went back
+    in between, an earlier one.
+    """
     version = promised_by(versions, key.scheduled_at)
     rule = None if version is None else version.spec.rule
     if version is None or rule is None:
         return None
     policies = {
-        (one.spec.misfire.policy, one.spec.misfire.grace_us, one.spec.misfire.limit)
-        for one in versions
-        if one.version >= version.version
+        (one.spec.misfire.policy, one.spec.misfire.grace_us, one.spec.misfire.limit) for one in versions
     }
     place = (rule.key, segment_of(key.job_id, settings.segments))
     for row in await tx.all("gaps_at", (*place, key.scheduled_at, _MOST_GAPS)):
