@@ -136,6 +136,49 @@ def test_an_empty_set_is_pruned_whole(hourhand: Any, file: Path, name: str) -> N
     assert hourhand("jobs", "list", "--set", name, "-q").out == ""
 
 
+def test_nothing_is_pruned_where_others_follow_it(hourhand: Any, file: Path, name: str) -> None:
+    child = f"  - {{key: {name}/kid, after: [{name}/root], target: 'https://example.com'}}\n"
+    file.write_text(text_of(name, root="0 9 * * *", other="0 9 * * *") + child)
+    assert hourhand("apply", str(file)).code == 0
+    two = file.with_name("two.yaml")
+    two.write_text(f"set: {name}-two\njobs:\n" + child.replace("/kid", "/z"))
+    assert hourhand("apply", str(two)).code == 0
+    file.write_text(f"set: {name}\njobs: []\n")
+    for command in (["plan"], ["apply", "--dry-run"], ["apply", "-y"]):
+        done = hourhand(*command, str(file), "--prune")
+        assert (done.code, done.out) == (2, "")
+        assert done.err == (
+            "error: 1 fault; nothing was applied\n"
+            f"  prune: {name}/root: '{name}/z' follows it and would stay; delete or change that one first\n"
+        )
+    assert len(hourhand("jobs", "list", "--set", name, "-q").out.split()) == 3
+    both = [str(file), str(two), "--prune", "-y"]
+    done = hourhand("apply", *both)
+    assert done.err.splitlines()[1] == (
+        f"  {two}:3: {name}/z: after.0: '{name}/root' would be pruned: no file has it, and it belongs to the set"
+    )
+    two.write_text(
+        text_of(f"{name}-two").rstrip() + f" [{{key: {name}/z, every: 1h, target: 'https://a.b'}}]\n"
+    )
+    done = hourhand("apply", *both)
+    assert (done.code, done.out.splitlines()[-1]) == (0, "created 0, changed 1, unchanged 0, pruned 3"), (
+        done.err
+    )
+
+
+@pytest.mark.parametrize(
+    ("after", "expected"), [("zz", "a list"), ("[]", "1 to 100 jobs"), ("[1]", "a text")]
+)
+def test_whom_a_new_job_follows_must_be_a_list(
+    hourhand: Any, file: Path, name: str, after: str, expected: str
+) -> None:
+    file.write_text(f"- key: {name}/p\n  after: {after}\n  target: https://example.com\n")
+    done = hourhand("apply", str(file))
+    assert (done.code, done.err.count("\n")) == (2, 2)
+    assert f"{file}:2: {name}/p: after" in done.err
+    assert f": expected {expected}" in done.err
+
+
 def test_pruning_needs_a_set(hourhand: Any, file: Path) -> None:
     file.write_text("- {key: no-set, cron: '0 9 * * *', target: 'https://example.com'}\n")
     done = hourhand("apply", str(file), "--prune", "-y")
@@ -148,6 +191,7 @@ def test_another_sets_job_is_not_taken_by_mistake(hourhand: Any, file: Path, nam
     file.write_text(text_of(name, a="0 9 * * *").replace(f"set: {name}", f"set: {name}-new"))
     done = hourhand("apply", str(file))
     assert (done.code, f"belongs to the set '{name}'" in done.err) == (2, True)
+    assert done.err.endswith("or apply with --take-over\n")
     assert "    set  " in hourhand("apply", str(file), "--take-over").out
     assert hourhand("jobs", "list", "--set", f"{name}-new", "-q").out != ""
 
@@ -166,7 +210,7 @@ def test_what_went_to_another_set_meanwhile_is_not_pruned(file: Path, name: str,
 def test_a_one_time_job_is_not_made_after_its_time(hourhand: Any, file: Path, name: str) -> None:
     file.write_text(f"- {{key: {name}/once, at: 2020-01-01T00:00:00Z, target: https://example.com}}\n")
     done = hourhand("apply", str(file), "--exit-code")
-    assert (done.code, done.out) == (0, "created 0, changed 0, unchanged 1, pruned 0\n")
+    assert (done.code, done.out) == (0, "created 0, changed 0, unchanged 0, passed 1, pruned 0\n")
     assert done.err == "1 one-time job not created: the time is over\n"
 
 

@@ -12,7 +12,7 @@ from enum import StrEnum
 import msgspec
 
 from hourhand.core.model import EveryTiming, Job, OnceTiming, Timing
-from hourhand.errors import Conflict, HourhandError, Invalid
+from hourhand.errors import Conflict, HourhandError, Invalid, NotFound
 from hourhand.services.foreseen import Foreseen
 from hourhand.services.jobs import Jobs, NewJob
 
@@ -126,7 +126,10 @@ class Applying:
 
     async def _all_roots_want(self, wanted: Wanted, change: Change) -> bool:
         """Whether the other roots of a root's graph are wanted with the same new times; remembers how they were."""
-        job = await self._jobs.resolve(self._tenant, wanted.key)
+        try:
+            job = await self._jobs.resolve(self._tenant, wanted.key)
+        except NotFound:
+            return False  # a new one has no graph yet: it is its own document that is wrong
         timing = change(job, job.updated_at).spec.timing
         others = await self._jobs.other_roots(self._tenant, job.id)
         for other in others:

@@ -14,9 +14,9 @@ import msgspec
 
 from hourhand.cli.files.documents import FileJob, Wanted
 from hourhand.cli.files.faults import FileFault, FileFaults, words_of
-from hourhand.cli.files.listing import all_jobs
 from hourhand.cli.files.newcomers import awaits_new, with_parents, without_parents
-from hourhand.cli.files.order import children_first, groups
+from hourhand.cli.files.order import groups
+from hourhand.cli.files.pruning import left_behind, surplus
 from hourhand.cli.progress import Progress
 from hourhand.errors import Conflict, NotFound, Unavailable
 
@@ -27,6 +27,7 @@ BATCH_JOBS = 500
 REQUEST_JOBS = 1_000  # a graph that needs it goes as one: the server must see it whole to say what would be
 BATCH_BYTES = 8 * 1024 * 1024
 _ENCODER = msgspec.json.Encoder()
+_AS_OPTION = ("apply with take_over", "apply with --take-over")  # the server has no options
 
 Result = dict[str, Any]
 
@@ -67,7 +68,10 @@ def make_plan(client: "Client", wanted: Wanted, *, prune: bool, take_over: bool,
     if faults:
         raise FileFaults(faults)
     if prune:
-        plan.surplus = _surplus(client, wanted)
+        plan.surplus = surplus(client, wanted)
+        faults = left_behind(client, wanted, plan.surplus)
+        if faults:
+            raise FileFaults(faults)
     return plan
 
 
@@ -113,19 +117,9 @@ def _send(
         if result["status"] == Unavailable.status:
             raise Unavailable(f"{result['error'].get('detail')}; apply it again: what was done stays")
         if result["action"] == "failed":
-            faults += [job.fault(pointer, words) for pointer, words in words_of(result["error"])]
+            told = words_of(result["error"])
+            faults += [job.fault(pointer, words.replace(*_AS_OPTION)) for pointer, words in told]
     return faults
-
-
-def _surplus(client: "Client", wanted: Wanted) -> list[Mapping[str, Any]]:
-    """Jobs of the wanted sets that no file has; of a job only what deleting and telling needs."""
-    found = [
-        {name: job.get(name) for name in ("job_id", "key", "name", "set", "after")}
-        for name in wanted.sets
-        for job in all_jobs(client, set=name)
-        if job["key"] not in wanted.jobs
-    ]
-    return children_first(found)
 
 
 def parts(found: Iterable[Sequence[FileJob]]) -> Iterator[list[FileJob]]:

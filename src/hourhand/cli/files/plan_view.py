@@ -55,9 +55,10 @@ def by_key(job: FileJob, plan: Plan) -> Mapping[str, Any]:
 
 def summary(plan: Plan, *, dry_run: bool) -> str:
     """One line for all of it."""
+    passed = f"passed {plan.count('passed'):,}, " if plan.count("passed") else ""
     counts = (
         f"created {plan.count('created'):,}, changed {plan.count('changed'):,}, "
-        f"unchanged {plan.count('unchanged') + plan.count('passed'):,}, pruned {len(plan.surplus):,}"
+        f"unchanged {plan.count('unchanged'):,}, {passed}pruned {len(plan.surplus):,}"
     )
     if not dry_run:
         return counts
