@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from hourhand.cli.files.crontab import Crontab, Reading, read_crontab, split_command
+from hourhand.cli.files.importing import looks_like_user
 
 BERLIN = Reading(tz="Europe/Berlin")
 
@@ -147,6 +148,22 @@ def test_the_form_with_a_user() -> None:
     assert [(one.line, "root's" in one.reason) for one in found.findings] == [(1, True), (3, False)]
 
 
+def test_a_user_where_there_is_no_column_for_one() -> None:
+    text = "*/5 * * * * shop echo hi\n0 0 * * * shop\n0 0 * * * echo shop\n"
+    found = read(text, Reading(tz="UTC", is_user=lambda word: word == "shop"))
+    assert [(one.line, "--system" in one.reason) for one in found.findings] == [(1, True)]
+    assert [job.line for job in found.jobs] == [2, 3]
+    assert not read(text).findings
+
+
+@pytest.mark.parametrize(
+    ("word", "is_user"),
+    [("root", True), ("www-data", True), ("nobody", True), ("sync", False), ("echo", False)],
+)
+def test_words_that_can_only_be_users(word: str, is_user: bool) -> None:
+    assert looks_like_user(word) is is_user
+
+
 @pytest.mark.parametrize(
     ("text", "command", "stdin"),
     [
@@ -198,6 +215,14 @@ def test_writes_a_file_and_names_what_is_lost(hourhand: Any, table: str, tmp_pat
         hourhand("import", "crontab", table, "--lenient", "-o", str(out), "--tz", "Europe/Berlin").code == 0
     )
     assert out.read_text() == done.out
+
+
+def test_a_system_crontab_is_not_taken_for_ones_own(hourhand: Any, tmp_path: Path) -> None:
+    file = tmp_path / "system"
+    file.write_text("*/5 * * * * root echo hi\n")
+    done = hourhand("import", "crontab", str(file))
+    assert (done.code, "root is a user" in done.err, "--system" in done.err) == (8, True, True)
+    assert hourhand("import", "crontab", str(file), "--system", "--as", "root").code == 0
 
 
 def test_machines_get_a_document(hourhand: Any, table: str) -> None:

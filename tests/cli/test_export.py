@@ -54,7 +54,7 @@ DOCUMENTS = st.tuples(
     st.fixed_dictionaries(
         {"target": TARGETS},
         optional={
-            "name": TEXT,
+            "name": TEXT.filter(lambda text: not text.isspace()),
             "tags": st.lists(TEXT, max_size=3),
             "payload": JSON,
             "priority": st.sampled_from(["HIGH", "LOW", "medium"]),
@@ -185,6 +185,19 @@ def test_jobs_without_a_key_are_named_and_may_get_one(hourhand: Any, server: str
     assert (done.code, len(keys), "Daily-report" in keys, f"job-{ids[2]}" in keys) == (0, 3, True, True)
 
 
+def test_json_by_either_option_and_a_set_that_is_not_there(hourhand: Any, server: str) -> None:
+    with Client(server) as client:
+        client.jobs.apply(
+            [{"key": "j/a", "cron": "0 9 * * *", "target": "https://example.com", "set": "as-json"}]
+        )
+    done = hourhand("export", "--set", "as-json", "--json")
+    assert [one["key"] for one in done.json] == ["j/a"]
+    assert done.out == hourhand("export", "--set", "as-json", "--format", "json").out
+    assert hourhand("export", "--set", "as-json", "--json", "--format", "yaml").out.startswith("set: as-json")
+    none = hourhand("export", "--set", "nosuch")
+    assert (none.code, none.out, none.err) == (3, "", "error: no job belongs to the set 'nosuch'\n")
+
+
 def test_a_database_that_is_away_is_no_empty_export() -> None:
     pages = iter([{"data": [{"key": "a"}], "next_cursor": "x"}, {"data": [], "partial": ["shard 1"]}])
     client: Any = SimpleNamespace(jobs=SimpleNamespace(page=lambda **query: next(pages)))
@@ -193,11 +206,11 @@ def test_a_database_that_is_away_is_no_empty_export() -> None:
 
 
 def test_a_file_is_whole_or_not_there(hourhand: Any, server: str, tmp_path: Path) -> None:
-    done = hourhand("export", "--set", "nobody", "-o", str(tmp_path / "no" / "jobs.yaml"))
+    done = hourhand("export", "--tag", "nobody", "-o", str(tmp_path / "no" / "jobs.yaml"))
     assert (done.code, "cannot write" in done.err) == (2, True)
-    assert hourhand("export", "--set", "nobody", "-o", str(tmp_path / "jobs.yaml")).code == 0
+    assert hourhand("export", "--tag", "nobody", "-o", str(tmp_path / "jobs.yaml")).code == 0
     assert (tmp_path / "jobs.yaml").read_text() == ""
-    assert hourhand("export", "--set", "nobody", "--format", "json").out == "[]\n"
+    assert hourhand("export", "--tag", "nobody", "--format", "json").out == "[]\n"
     assert [path.name for path in tmp_path.iterdir()] == ["jobs.yaml"]
     assert hourhand("export", "--format", "toml").code == 2
     assert hourhand("export", "--all", "--tag", "x").code == 2

@@ -82,7 +82,10 @@ def export(
     output: Annotated[
         str | None, typer.Option("--output", "-o", metavar="FILE", help="Instead of stdout.")
     ] = None,
-    form: Annotated[str, typer.Option("--format", metavar="yaml|json", help="How it is written.")] = "yaml",
+    form: Annotated[
+        str | None,
+        typer.Option("--format", metavar="yaml|json", help="How it is written; yaml, with --json json."),
+    ] = None,
     assign_keys: Annotated[
         bool, typer.Option("--assign-keys", help="Give jobs without a key one; else they are left out.")
     ] = False,

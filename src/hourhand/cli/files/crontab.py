@@ -6,7 +6,7 @@ the command and begins its stdin. What is lost is never lost silently: it is a `
 
 import hashlib
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -57,6 +57,9 @@ class Reading:
     prefix: str = "crontab"
     user: str | None = None  # only lines of this user; None: there is no column for it
     home: str | None = None
+    is_user: Callable[[str], bool] | None = (
+        None  # names that tell a column for the user where none is expected
+    )
 
 
 @dataclass(slots=True)
@@ -152,10 +155,17 @@ class _Reader:
             if user != self._reading.user:
                 self._finding(number, text, _another_user(user))
                 return
+        elif self._looks_like_user(command):
+            self._finding(number, text, _column_for_user(command.split()[0]))
+            return
         if fault := _expression_fault(expression, self._tz):
             self._finding(number, text, fault)
             return
         self._job(number, text, expression, command.strip())
+
+    def _looks_like_user(self, command: str) -> bool:
+        word, *rest = command.split(None, 1)
+        return bool(rest) and self._reading.is_user is not None and self._reading.is_user(word)
 
     def _job(self, number: int, text: str, expression: str, command: str) -> None:
         program, stdin = split_command(command)
@@ -222,6 +232,10 @@ def _expression_fault(expression: str, tz: str) -> str | None:
 
 def _another_user(user: str) -> str:
     return f"it is {user}'s, and a worker runs commands as its own user; import it with --as {user} for a worker of theirs"
+
+
+def _column_for_user(user: str) -> str:
+    return f"{user} is a user, no command; a crontab with a column for the user is imported with --system"
 
 
 def _with_stdin(program: str, stdin: str) -> str:

@@ -24,7 +24,7 @@ from hourhand.cli.options import Call
 from hourhand.cli.output import Form
 from hourhand.cli.progress import Progress
 from hourhand.cli.text import clean, plural
-from hourhand.errors import Conflict, Invalid
+from hourhand.errors import Conflict, Invalid, NotFound
 
 MOST_TOLD = 20
 FORMATS = ("yaml", "json")
@@ -40,13 +40,16 @@ class _Place(NamedTuple):
 
 
 def run_export(
-    call: Call, filters: Mapping[str, str | None], output: str | None, form: str, *, assign_keys: bool
+    call: Call, filters: Mapping[str, str | None], output: str | None, form: str | None, *, assign_keys: bool
 ) -> int:
     """Write all jobs that the filters choose; the exit code."""
+    form = form or ("json" if call.out.form is Form.JSON else "yaml")
     if form not in FORMATS:
         raise Usage(f"--format: expected one of {', '.join(FORMATS)}, got {form!r}")
     with tempfile.TemporaryFile() as spool:
         places, keyless = _gather(call, filters, spool, assign_keys=assign_keys)
+        if filters.get("set") and not filters.get("tag") and not places and not keyless:
+            raise NotFound(f"no job belongs to the set {filters['set']!r}")
         places.sort()
         keys = {place.job_id: place.key for place in places}
         defaults = Defaults(call.client)

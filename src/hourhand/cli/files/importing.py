@@ -3,6 +3,7 @@
 import getpass
 import os
 import pwd
+import shutil
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -22,6 +23,7 @@ from hourhand.cli.text import clean, plural, shortened
 MAX_BYTES = 16 * 1024 * 1024
 SYSTEM = (Path("/etc/crontab"), Path("/etc/cron.d"))
 _LISTING_S = 30
+_USUAL_USERS = ("root", "www-data", "nobody")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,6 +74,7 @@ def _read(asked: Import) -> Crontab:
         prefix=asked.set_name,
         user=user if asked.system else None,
         home=_home(user) if asked.user or asked.system or asked.as_user else None,
+        is_user=None if asked.user or asked.system else looks_like_user,
     )
     for name, text in _texts(asked):
         read_crontab(name, text.split("\n"), reading, crontab)
@@ -136,6 +139,16 @@ def local_zone() -> str:
     except ScheduleError:
         return "UTC"
     return "UTC" if named in ("", "Etc/UTC", "UCT", "Zulu") else named
+
+
+def looks_like_user(word: str) -> bool:
+    """Whether a command's first word can only be a user, as in /etc/crontab; some are called like a program."""
+    if word in _USUAL_USERS:
+        return True
+    try:
+        return _home(word) is not None and shutil.which(word) is None
+    except ValueError:  # such as a null character
+        return False
 
 
 def _home(user: str) -> str | None:
