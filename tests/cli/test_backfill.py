@@ -47,6 +47,19 @@ def test_a_backfill_is_paused_resumed_and_cancelled(hourhand, job: str) -> None:
     assert hourhand("backfill", "create", job, "--from", hours_ago(-1)).code == 2
 
 
+def test_a_date_is_its_midnight_in_the_jobs_zone(hourhand, job: str, request: pytest.FixtureRequest) -> None:
+    hourhand("jobs", "update", job, "--tz", "Europe/Berlin")
+    asked = ["backfill", "create", job, "--from", "2026-07-10", "--to", "2026-11-10", "--force", "--dry-run"]
+    made = hourhand(*asked, "--json").json
+    assert (made["from"], made["to"]) == ("2026-07-09T22:00:00Z", "2026-11-09T23:00:00Z")
+    made = hourhand(*asked, "--json", "--tz", "UTC").json
+    assert made["from"] == "2026-07-10T00:00:00Z"
+    assert hourhand("backfill", "create", job, "--from", "2026-02-30").code == 2
+    made = hourhand("backfill", "create", job, "--from", hours_ago(3), "--rate", "1/h", "-q").out.strip()
+    assert f"job          {request.node.name} ({job})\n" in hourhand("backfill", "show", made).out
+    hourhand("backfill", "cancel", made)
+
+
 def test_a_time_is_skipped_and_not(hourhand, job: str) -> None:
     done = hourhand("jobs", "skip", job, "--note", "holiday")
     assert "is skipped" in done.err

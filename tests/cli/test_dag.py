@@ -345,8 +345,12 @@ def test_a_failure_goes_down_and_is_sent_back_with_what_follows(hourhand: Any, g
     assert culprit in hourhand("jobs", "history", graph["middle"]).out
     assert hourhand("runs", "watch", f"{graph['last']}@{at}", "--timeout", "30s").code == 7
     hourhand("jobs", "update", graph["root"], "--python", "functions_for_cli:hang")
+    tried = hourhand("dlq", "requeue", run_id, "--downstream", "--dry-run")
+    assert tried.out == "would requeue 1 dead letter\n"
+    assert tried.err == "what was skipped because of them would wait again\n"
     back = hourhand("dlq", "requeue", run_id, "--downstream")
     assert (back.code, back.out) == (0, "requeued 1 dead letter\n")
+    assert back.err == "what was skipped because of them waits again\n"
     waiting = hourhand("runs", "show", f"{graph['middle']}@{at}").out
     assert re.search(rf"waiting      waits for {graph['prefix']}-root until \S+ \S+", waiting)
     assert f"waits for {graph['prefix']}-root until" in hourhand("jobs", "history", graph["middle"]).out

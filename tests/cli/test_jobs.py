@@ -34,6 +34,17 @@ def test_creating_prints_words_times_and_the_next_change_of_the_clocks(hourhand)
     assert done.err == "created\n"
 
 
+@pytest.mark.parametrize("name", ["", " "])
+def test_whom_it_follows_is_named(hourhand, name: str) -> None:
+    done = hourhand("jobs", "create", "w2", "--after", name, *SUCCEED)
+    assert (done.code, done.err) == (2, "error: --after: expected a job's id, key or name\n")
+
+
+def test_a_name_of_spaces_is_refused(hourhand) -> None:
+    done = hourhand("jobs", "create", "  ", "--every", "1h", *SUCCEED)
+    assert (done.code, "name: expected a name that can be seen, or none" in done.err) == (2, True)
+
+
 def test_every_field_has_its_flag(hourhand) -> None:
     created = hourhand(
         *("jobs", "create", "all-fields", "--cron", "30 2 * * *", "--tz", "Europe/Berlin"),

@@ -49,6 +49,16 @@ def test_a_failure_shows_each_attempt_and_where_the_dead_letter_is(hourhand, mak
     assert letter.out.count("attempt ") == 2
 
 
+def test_a_run_names_its_job(hourhand, make, request: pytest.FixtureRequest) -> None:
+    job = make("succeed", "--key", "names-its-job")
+    run_id = hourhand("jobs", "run", job, "-q").out.strip()
+    assert f"job          {request.node.name} ({job})\n" in hourhand("runs", "show", run_id).out
+    hourhand("jobs", "update", job, "--name", "")
+    assert f"job          names-its-job ({job})\n" in hourhand("runs", "show", run_id).out
+    listed = hourhand("jobs", "list", "--limit", "1").out.splitlines()
+    assert listed[1].split()[:2] == [job, "names-its-job"]
+
+
 def test_a_skip_is_no_success(hourhand, make) -> None:
     done = hourhand("jobs", "run", make("skip"), "--wait", "--json")
     assert (done.code, done.json["status"], done.json["reason"]) == (7, "SKIPPED", "holiday")

@@ -31,6 +31,7 @@ CASES: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
     ("/max_runs", {"max_runs": 10_000_000}, {"max_runs": 10_000_001}),
     ("/name", {"name": "x" * 200}, {"name": "x" * 201}),
     ("/name", {"name": ""}, {"name": "a\nb"}),
+    ("/name", {"name": " x "}, {"name": " \u2003"}),
     ("/name", {"name": "ü"}, {"name": "a\x7f"}),
     ("/key", {"key": "k"}, {"key": ""}),
     ("/key", {"key": "x" * 200}, {"key": "x" * 201}),

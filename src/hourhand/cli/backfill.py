@@ -6,11 +6,12 @@ from typing import Annotated, Any
 import typer
 
 from hourhand.cli.failures import NOT_SUCCEEDED
+from hourhand.cli.job_view import job_of, with_id
 from hourhand.cli.jobs import JobName
 from hourhand.cli.options import Call, command
 from hourhand.cli.output import Column, Form
 from hourhand.cli.paging import Cursor, Limit
-from hourhand.cli.times import duration_s, in_zone, zone_of, zone_of_run
+from hourhand.cli.times import day_or_time, duration_s, in_zone, zone_of
 
 BackfillId = Annotated[str, typer.Argument(metavar="BACKFILL", help="Its id, such as B-….")]
 
@@ -28,9 +29,11 @@ def register(app: typer.Typer) -> None:
 def create(
     call: Call,
     job: JobName,
-    from_time: Annotated[str, typer.Option("--from", metavar="TIME", help="The first time.")],
+    from_time: Annotated[
+        str, typer.Option("--from", metavar="TIME", help="The first time; a date is its midnight.")
+    ],
     to_time: Annotated[
-        str | None, typer.Option("--to", metavar="TIME", help="The last time; now unless given.")
+        str | None, typer.Option("--to", metavar="TIME", help="The last time, or a date; now unless given.")
     ] = None,
     rate: Annotated[
         str | None, typer.Option(metavar="50/s", help="How many runs a time; else as fast as they end.")
@@ -54,7 +57,9 @@ def create(
     timeout_s = duration_s(timeout, "--timeout")
     found = call.client.jobs.resolve(job)
     asked = {"rate": rate, "max_open": max_open, "order": order, "note": note, "force": force or None}
-    document = {"job": found["job_id"], "from": from_time, "to": to_time, **asked}
+    zone = zone_of(found, call.tz)
+    window = {"from": day_or_time(from_time, zone), "to": day_or_time(to_time, zone)}
+    document = {"job": found["job_id"], **window, **asked}
     given = {name: value for name, value in document.items() if value is not None}
     made = call.client.backfills.create(given, dry_run=call.dry_run)
     if wait and not call.dry_run:
@@ -62,7 +67,6 @@ def create(
 
     def show() -> None:
         words = "would run" if call.dry_run else "runs"
-        zone = zone_of(found, call.tz)
         since, until = in_zone(made["from"], zone), in_zone(made["to"], zone)
         call.out.note(
             f"{words} {made['total']:,} times from {since} to {until}; those with a run are left out"
@@ -127,11 +131,12 @@ def _changed(call: Call, backfill: Mapping[str, Any], verb: str) -> None:
 
 
 def _show(call: Call, backfill: Mapping[str, Any]) -> None:
-    zone = zone_of_run(call, backfill["job_id"])
+    job = job_of(call, backfill["job_id"])
+    zone = zone_of(job, call.tz)
     call.out.facts(
         [
             ("backfill", backfill["backfill_id"]),
-            ("job", backfill["job_id"]),
+            ("job", with_id(job)),
             ("state", backfill["state"]),
             ("reason", backfill["reason"]),
             ("note", backfill["note"]),

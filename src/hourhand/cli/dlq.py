@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from hourhand.cli.failures import Usage
+from hourhand.cli.job_view import with_id
 from hourhand.cli.options import Call, command
 from hourhand.cli.output import Column
 from hourhand.cli.paging import Cursor, Limit
@@ -63,7 +64,7 @@ def show(call: Call, run: Annotated[str, typer.Argument(metavar="RUN", help="Its
     def show() -> None:
         call.out.facts(
             [
-                ("job", f"{letter['job_name']} ({letter['job_id']})"),
+                ("job", None if letter.get("run") else with_id({**letter, "name": letter["job_name"]})),
                 ("error", letter["error"]),
                 ("fingerprint", letter["fingerprint"]),
                 ("given up", in_zone(letter["failed_at"], zone_of_run(call, letter["job_id"]))),
@@ -87,7 +88,9 @@ def requeue(
 ) -> int:
     """Send dead letters back as the same runs, their tries reset."""
     send = partial(call.client.dead_letters.requeue, downstream=downstream)
-    return _change(call, send, "requeue", _selection(call, runs, filter, everything))
+    also = f"what was skipped because of them {'would wait' if call.dry_run else 'waits'} again"
+    selection = _selection(call, runs, filter, everything)
+    return _change(call, send, "requeue", selection, also if downstream else None)
 
 
 def discard(call: Call, runs: RunIds = None, filter: Filter = None, everything: All = False) -> int:
@@ -122,7 +125,13 @@ def _filter(call: Call, conditions: list[str] | None) -> dict[str, Any]:
     return found
 
 
-def _change(call: Call, send: Callable[..., dict[str, Any]], verb: str, selection: dict[str, Any]) -> int:
+def _change(
+    call: Call,
+    send: Callable[..., dict[str, Any]],
+    verb: str,
+    selection: dict[str, Any],
+    also: str | None = None,
+) -> int:
     if "filter" in selection and not call.dry_run and not call.yes:
         found = send(**selection, dry_run=True)
         if found["count"]:
@@ -143,6 +152,8 @@ def _change(call: Call, send: Callable[..., dict[str, Any]], verb: str, selectio
         words = f"would {verb}" if call.dry_run else f"{verb}{'d' if verb.endswith('e') else 'ed'}"
         more = " and more" if total["more"] else ""
         call.out.line(f"{words} {plural(total['count'], 'dead letter')}{more}")
+        if also and total["count"]:
+            call.out.note(also)
         for run_id in total["not_found"]:
             call.out.note(f"not a dead letter: {run_id}")
 

@@ -7,6 +7,7 @@ from typing import Any
 from hourhand.cli.options import Call
 from hourhand.cli.output import FACT_WIDTH, Column
 from hourhand.cli.times import from_now, in_zone, next_change, now, weekday, zone_of
+from hourhand.errors import NotFound
 
 UPCOMING = 3
 _COMMON = (
@@ -26,7 +27,7 @@ def job_columns(tz: str | None) -> tuple[Column, ...]:
     """The columns of a list of jobs."""
     return (
         Column(head="ID", cell=lambda job: job["job_id"]),
-        Column(head="NAME", cell=lambda job: job["name"], width=32),
+        Column(head="NAME", cell=lambda job: job["name"] or job["key"], width=32),
         Column(head="STATE", cell=lambda job: job["state"]),
         Column(head="SCHEDULE", cell=lambda job: job["schedule_in_words"]),
         Column(head="NEXT", cell=lambda job: in_zone(job["next_fire_time"], zone_of(job, tz))),
@@ -158,7 +159,21 @@ def upstream(run: Mapping[str, Any]) -> str | None:
 
 def called(job: Mapping[str, Any]) -> str:
     """How people know a job."""
-    return str(job.get("name") or job["job_id"])
+    return str(job.get("name") or job.get("key") or job["job_id"])
+
+
+def with_id(job: Mapping[str, Any]) -> str:
+    """How people know a job, and its id."""
+    known = called(job)
+    return known if known == job["job_id"] else f"{known} ({job['job_id']})"
+
+
+def job_of(call: Call, job_id: str) -> Mapping[str, Any]:
+    """A job that something belongs to; only its id where it is gone."""
+    try:
+        return call.client.jobs.get(job_id)
+    except NotFound:
+        return {"job_id": job_id}
 
 
 def why(run: Mapping[str, Any]) -> str:

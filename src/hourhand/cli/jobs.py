@@ -15,6 +15,7 @@ from hourhand.cli.job_view import (
     show_times,
     show_upcoming,
     version_columns,
+    with_id,
 )
 from hourhand.cli.options import Call, command
 from hourhand.cli.paging import Cursor, Limit
@@ -159,10 +160,10 @@ def delete(
 ) -> None:
     """Delete a job; its history stays."""
     found = call.client.jobs.resolve(job)
-    call.confirm(f"Delete {found['name'] or 'the job'} ({found['job_id']})?")
+    call.confirm(f"Delete {with_id(found)}?")
     answer = call.client.jobs.delete(found, cancel_running=cancel_running, dry_run=call.dry_run)
     verb = "would be deleted" if call.dry_run else "deleted"
-    call.out.document(answer, found["job_id"], lambda: call.out.note(f"{_called(found)} {verb}"))
+    call.out.document(answer, found["job_id"], lambda: call.out.note(f"{with_id(found)} {verb}"))
 
 
 def pause(
@@ -204,7 +205,7 @@ def run(
         call.out.note(f"{plural(answer['followed_by'], 'job')} {verb} after it, if it succeeds")
     if wait and not call.dry_run:
         return watch(call, answer["run_id"], timeout_s)
-    words = f"{_called(found)} would run now" if call.dry_run else f"runs as {answer['run_id']}"
+    words = f"{with_id(found)} would run now" if call.dry_run else f"runs as {answer['run_id']}"
     call.out.document(answer, answer["run_id"], lambda: call.out.line(words))
     return None
 
@@ -229,7 +230,7 @@ def skip(
             if call.dry_run
             else ("runs" if undo else "is skipped")
         )
-        call.out.note(f"{_called(found)}: {in_zone(answer['at'], zone)} {verb}")
+        call.out.note(f"{with_id(found)}: {in_zone(answer['at'], zone)} {verb}")
         call.out.facts([("run", answer["run_id"]), ("next", in_zone(answer["next_run"], zone))])
 
     call.out.document(answer, answer["run_id"], show)
@@ -251,7 +252,7 @@ def clone(
     made = call.client.jobs.clone(found, patch, dry_run=call.dry_run)
 
     def show() -> None:
-        call.out.note("would be created:" if call.dry_run else f"created, a copy of {_called(found)}")
+        call.out.note("would be created:" if call.dry_run else f"created, a copy of {with_id(found)}")
         call.out.facts(
             [
                 ("id", made["job_id"]),
@@ -305,7 +306,7 @@ def _changed(call: Call, job: dict[str, Any], verb: str) -> None:
 
     def show() -> None:
         words = f"would be {verb}" if call.dry_run else verb
-        call.out.note(f"{_called(job)} {words}; holds from {in_zone(job.get('effective_from'), zone)} on")
+        call.out.note(f"{with_id(job)} {words}; holds from {in_zone(job.get('effective_from'), zone)} on")
         call.out.facts(
             [
                 ("id", job["job_id"]),
@@ -321,14 +322,12 @@ def _changed(call: Call, job: dict[str, Any], verb: str) -> None:
     call.out.document(job, job["job_id"], show)
 
 
-def _called(job: dict[str, Any]) -> str:
-    return f"{job['name']} ({job['job_id']})" if job["name"] else str(job["job_id"])
-
-
 def _named(call: Call, document: dict[str, Any]) -> dict[str, Any]:
     """The document with the jobs that it follows by id, however they were named."""
     if "after" not in document:
         return document
+    if not all(one.strip() for one in document["after"]):
+        raise Usage("--after: expected a job's id, key or name")
     return {**document, "after": [call.client.jobs.resolve(one)["job_id"] for one in document["after"]]}
 
 

@@ -4,22 +4,24 @@ from collections.abc import Mapping
 from typing import Any
 
 from hourhand.cli.failures import NOT_SUCCEEDED, Usage
-from hourhand.cli.job_view import upstream, waits_for
+from hourhand.cli.job_view import job_of, upstream, waits_for, with_id
 from hourhand.cli.options import Call
 from hourhand.cli.output import Form
 from hourhand.cli.text import clean_lines
-from hourhand.cli.times import in_zone, zone_of_run
+from hourhand.cli.times import in_zone, zone_of, zone_of_run
 
 _Seen = tuple[str, int, bool, str | None]  # status, attempts, whether a report is awaited, progress
 
 
 def show_run(call: Call, run: Mapping[str, Any]) -> None:
     """Everything about one run."""
-    zone = zone_of_run(call, run["job_id"])
+    job = job_of(call, run["job_id"])
+    zone = zone_of(job, call.tz)
     call.out.facts(
         [
             ("run", run["run_id"]),
             ("status", _status(run)),
+            ("job", with_id(job)),
             ("scheduled", in_zone(run["scheduled_at"], zone)),
             ("due", in_zone(run["due_at"], zone)),
             ("trigger", run["trigger"]),

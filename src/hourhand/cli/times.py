@@ -14,6 +14,7 @@ from hourhand.core.instant import (
     MINUTE_US,
     SECOND_US,
     format_in_zone,
+    format_instant,
     parse_duration,
     parse_instant,
 )
@@ -29,6 +30,7 @@ _MOMENT = re.compile(
     r"(?P<hour>\d{1,2}):(?P<minute>\d\d)(?::(?P<second>\d\d))?",
     re.ASCII,
 )
+_DATE = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
 
 
 def now() -> int:
@@ -73,6 +75,19 @@ def duration_s(text: str | None, option: str) -> float | None:
         return parse_duration(text) / SECOND_US
     except ValueError as error:
         raise typer.BadParameter(str(error), param_hint=option) from None
+
+
+def day_or_time(text: str | None, zone: str) -> str | None:
+    """What an option names, for the server to read; a date alone is its midnight in a zone."""
+    if text is None or _DATE.fullmatch(text) is None:
+        return text
+    from hourhand.core.schedule import zone_info
+
+    try:
+        midnight = datetime.fromisoformat(text).replace(tzinfo=zone_info(zone))
+    except ValueError:
+        return text  # the server says why
+    return format_instant(round(midnight.timestamp()) * SECOND_US)
 
 
 def in_zone(text: str | None, zone: str | None) -> str | None:

@@ -124,6 +124,9 @@ def _label_faults(spec: JobSpec) -> list[Fault]:
             faults.append(Fault(pointer=pointer, expected=expected, got=f"{len(text)} characters"))
         elif not text and pointer != "/name":
             faults.append(Fault(pointer=pointer, expected="at least one character", got="an empty text"))
+        elif text.isspace() and pointer == "/name":
+            expected = "a name that can be seen, or none"
+            faults.append(Fault(pointer=pointer, expected=expected, got="only spaces"))
     if len(spec.tags) > MAX_TAGS:
         faults.append(Fault(pointer="/tags", expected=f"at most {MAX_TAGS} tags", got=f"{len(spec.tags)}"))
     return faults
