@@ -5,12 +5,12 @@ The wiring is imported only when something is started, since most commands need 
 
 import sys
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from hourhand.cli.app import run
 
 if TYPE_CHECKING:
-    from hourhand.cli.launch import SchemaState
+    from hourhand.cli.launch import SchemaState, SimulationWish
     from hourhand.config import Settings, UpOptions
 
 
@@ -51,6 +51,11 @@ class Wired:
         from hourhand.wiring.migrating import migrate
 
         migrate(settings, applied)
+
+    def simulate(self, wish: "SimulationWish") -> dict[str, Any]:
+        from hourhand.simulation.days import simulate
+
+        return simulate(wish)
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import typer
 
 import hourhand
-from hourhand.cli import audits, backfill, dlq, jobs, processes, runs, schedules, system, why
+from hourhand.cli import audits, backfill, dlq, jobs, processes, runs, schedules, simulating, system, why
 from hourhand.cli.failures import INTERRUPTED, report
 from hourhand.cli.files import commands as files
 from hourhand.cli.graphs import commands as graphs
@@ -28,6 +28,7 @@ def build(launch: Launch) -> typer.Typer:
     schedules.register(app)
     audits.register(app)
     why.register(app)
+    simulating.register(app, launch)
     files.register(app)
     importing = _group("Jobs from elsewhere.")
     files.register_import(importing)

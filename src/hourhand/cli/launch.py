@@ -1,8 +1,10 @@
 """What the command line can start, as it sees it; `wiring` knows how, and `__main__` joins the two."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
+
+from hourhand.errors import HourhandError, Invalid
 
 if TYPE_CHECKING:
     from hourhand.config import Settings, UpOptions
@@ -23,6 +25,37 @@ class SchemaState:
         if self.version > self.newest:
             return "newer"
         return "pending" if self.pending else "up to date"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SimulatedJob:
+    """A job of a simulation: its document, how long its attempts take, and how many of them fail."""
+
+    document: Mapping[str, Any]
+    p50_us: int
+    p99_us: int
+    fails: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SimulationWish:
+    """What is to be simulated."""
+
+    jobs: Sequence[SimulatedJob]
+    start_at: int
+    end_at: int
+    workers: int
+    concurrency: int
+    outages: Sequence[tuple[int, int]]
+    seed: int
+
+
+class RefusedJobs(Invalid):
+    """Documents that cannot be simulated: the place of each among the jobs, with what is wrong."""
+
+    def __init__(self, refused: Sequence[tuple[int, HourhandError]]) -> None:
+        super().__init__("some jobs are not right; nothing was simulated")
+        self.refused = refused
 
 
 class Launch(Protocol):
@@ -50,4 +83,8 @@ class Launch(Protocol):
 
     def migrate(self, settings: "Settings", applied: Callable[[str, str], None]) -> None:
         """Bring each database up to date; tells each step as (database, name) once it is durable."""
+        ...
+
+    def simulate(self, wish: SimulationWish) -> dict[str, Any]:
+        """Days of jobs on a virtual clock, and what came of them; RefusedJobs where documents are not right."""
         ...
