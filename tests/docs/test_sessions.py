@@ -24,6 +24,7 @@ GUIDES: dict[str, tuple[str, ...]] = {
     "graphs": ("--allow-shell",),
     "long-runs": (),
     "shell": ("--allow-shell",),
+    "simulate": (),
     "why": ("--allow-shell",),
 }  # and how their server is started
 DEADLINE_S = 60

@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from itertools import pairwise
 from typing import Annotated, Any
 
 import typer
@@ -53,7 +54,9 @@ def register(app: typer.Typer, launch: Launch) -> None:
             list[str] | None, typer.Option(metavar="[JOB=]5%", help="How many attempts fail; else none.")
         ] = None,
         workers: Annotated[int, typer.Option(min=1, max=1_000, help="How many workers.")] = 1,
-        concurrency: Annotated[int, typer.Option(min=1, max=10_000, help="Runs at once, per worker.")] = 1_000,
+        concurrency: Annotated[
+            int, typer.Option(min=1, max=10_000, help="Runs at once, per worker.")
+        ] = 1_000,
         outage: Annotated[
             list[str] | None, typer.Option(metavar="FROM..TO", help="Everything is down; may be repeated.")
         ] = None,
@@ -64,9 +67,9 @@ def register(app: typer.Typer, launch: Launch) -> None:
 
         start_at = now() // _SECOND_US * _SECOND_US if start is None else instant(start, "--start")
         end_at = start_at + days * _DAY_US
-        jobs = _from_server(call) if from_server else _from_files(sources)
         if from_server and sources:
             raise Usage("say either files and modules, or --from-server")
+        jobs = _from_server(call) if from_server else _from_files(sources)
         wish = SimulationWish(
             jobs=_with_habits(jobs, duration or (), fail or ()),
             start_at=start_at,
@@ -138,9 +141,7 @@ def _assigned(text: str) -> tuple[str, str]:
 
 def _matching(pattern: str, jobs: Sequence[Named], option: str) -> list[int]:
     """The jobs that a key, a name or a pattern with * means."""
-    found = [
-        place for place, job in enumerate(jobs) if any(fnmatchcase(name, pattern) for name in job.names)
-    ]
+    found = [place for place, job in enumerate(jobs) if any(fnmatchcase(name, pattern) for name in job.names)]
     if not found and pattern != "*":
         near = difflib.get_close_matches(pattern, [name for job in jobs for name in job.names], n=1)
         hint = f"; did you mean {near[0]}?" if near else ""
@@ -180,7 +181,7 @@ def _outages(texts: Iterable[str], start_at: int, end_at: int) -> list[tuple[int
             raise Usage("--outage: expected FROM before TO, both within the days")
         found.append((begin_at, over_at))
     found.sort()
-    if any(later[0] <= earlier[1] for earlier, later in zip(found, found[1:], strict=False)):
+    if any(later[0] <= earlier[1] for earlier, later in pairwise(found)):
         raise Usage("--outage: two of them touch; say them as one")
     return found
 

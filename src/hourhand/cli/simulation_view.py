@@ -63,7 +63,10 @@ def _facts(totals: Mapping[str, Any], capacity: Mapping[str, Any]) -> list[tuple
         ("skipped", _reasons(totals["skipped"])),
         ("unfinished", f"{totals['unfinished']:,}" if totals["unfinished"] else None),
         ("retries", f"{totals['retries']:,}" if totals["retries"] else None),
-        ("late", f"{totals['late']:,}, at most {length(totals['lateness_max_ms'])}" if totals["late"] else None),
+        (
+            "late",
+            f"{totals['late']:,}, at most {length(totals['lateness_max_ms'])}" if totals["late"] else None,
+        ),
         ("at once", peak),
     ]
 
@@ -83,7 +86,9 @@ def _show_change(out: Output, change: Mapping[str, Any]) -> None:
 
 
 def _show_second(out: Output, second: Mapping[str, Any]) -> None:
-    rules = "; ".join(f"{plural(rule['jobs'], 'job')} at {rule['rule']}" for rule in second["rules"][:_MOST_NAMED])
+    rules = "; ".join(
+        f"{plural(rule['jobs'], 'job')} at {rule['rule']}" for rule in second["rules"][:_MOST_NAMED]
+    )
     advice = next((f" – {rule['suggestion']}" for rule in second["rules"] if rule["suggestion"]), "")
     out.line(f"busy         {second['at']}: {plural(second['runs'], 'run')} ({rules}){advice}")
 

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from hourhand.cli.launch import RefusedJobs, SimulationWish
-from hourhand.core.instant import parse_instant
+from hourhand.core.instant import SECOND_US, parse_instant
 from hourhand.core.lifecycle import State
 from hourhand.core.model import (
     DEFAULT_TENANT,
@@ -42,6 +42,7 @@ MAX_EXPECTED = 500_000
 MAX_STEPPED = 50_000  # runs that services carry out; what is jumped over costs next to nothing
 _SEGMENTS = (0,)
 _PAGE = 1_000
+_BEFORE_US = 10 * SECOND_US  # jobs are made a little earlier: a time at the very start is one of their times
 
 
 class _Enough(Exception):
@@ -67,7 +68,7 @@ class _Days:
         self._loop = loop
         self._wish = wish
         self._jumps = jumps
-        self._clock = LoopClock(loop, wish.start_at - 1)  # a time at the very start is one of its times
+        self._clock = LoopClock(loop, wish.start_at - _BEFORE_US)
         self._habits: dict[int, Habits] = {}
         self._script = Script(self._habits, wish.seed)
         self._ledger = Ledger(())
@@ -114,8 +115,11 @@ class _Days:
 
     async def _load(self) -> None:
         wish = self._wish
-        todo = [number for number, job in enumerate(wish.jobs) if not _has_passed(job.document, wish.start_at)]
-        answers = await load(self._world, [wish.jobs[number].document for number in todo], wish.start_at)
+        todo = [
+            number for number, job in enumerate(wish.jobs) if not _has_passed(job.document, wish.start_at)
+        ]
+        documents = [wish.jobs[number].document for number in todo]
+        answers = await load(self._world, documents, wish.start_at, not_before=wish.start_at)
         refused = [
             (number, answer)
             for number, answer in zip(todo, answers, strict=True)

@@ -26,7 +26,9 @@ class Life(NamedTuple):
 
 def lives(job: Job, times: Sequence[int], drawn: Drawn, *, end_at: int, leads: bool) -> list[Life]:
     """One for each nominal time. Nothing is known of what goes on after the end, nor of what others follow."""
-    return [_life(job, at, _due_at(job, times, place), drawn, end_at, leads) for place, at in enumerate(times)]
+    return [
+        _life(job, at, _due_at(job, times, place), drawn, end_at, leads) for place, at in enumerate(times)
+    ]
 
 
 def _due_at(job: Job, times: Sequence[int], place: int) -> int:

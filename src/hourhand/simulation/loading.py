@@ -3,6 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import msgspec
+
 from hourhand.core.fault import Fault
 from hourhand.core.identity import format_job_id
 from hourhand.core.model import Job
@@ -14,10 +16,22 @@ from hourhand.web.documents import parse_document
 Answer = Job | HourhandError
 
 
-async def load(world: World, documents: Sequence[Mapping[str, Any]], now_at: int) -> list[Answer]:
-    """A job for each document, in their order, or what is wrong with it. `after` names keys or ids of the others."""
+async def load(
+    world: World,
+    documents: Sequence[Mapping[str, Any]],
+    now_at: int,
+    *,
+    there: Sequence[Job] = (),
+    not_before: int | None = None,
+) -> list[Answer]:
+    """A job for each document, in their order, or what is wrong with it.
+
+    `after` names keys or ids of the others, or of jobs that are there. No job has a time before `not_before`.
+    """
     answers: dict[int, Answer] = {}
-    known: dict[str, str] = {}  # key or id in the documents -> id in the world
+    known = {
+        name: format_job_id(job.id) for job in there for name in (job.spec.key, format_job_id(job.id)) if name
+    }
     waiting = dict(enumerate(documents))
     while waiting:
         ready = {
@@ -28,7 +42,9 @@ async def load(world: World, documents: Sequence[Mapping[str, Any]], now_at: int
         if not ready:
             answers |= {place: _lost(document, known) for place, document in waiting.items()}
             break
-        answers |= await _create(world, ready, known, now_at)
+        news, refused = _read(ready, known, now_at, not_before)
+        created = await world.create(list(news.values()))
+        answers |= refused | dict(zip(news, created, strict=True))
         for place, document in ready.items():
             del waiting[place]
             answer = answers[place]
@@ -37,22 +53,31 @@ async def load(world: World, documents: Sequence[Mapping[str, Any]], now_at: int
     return [answers[place] for place in range(len(documents))]
 
 
-async def _create(
-    world: World, ready: Mapping[int, Mapping[str, Any]], known: Mapping[str, str], now_at: int
-) -> dict[int, Answer]:
-    answers: dict[int, Answer] = {}
+def _read(
+    ready: Mapping[int, Mapping[str, Any]], known: Mapping[str, str], now_at: int, not_before: int | None
+) -> tuple[dict[int, NewJob], dict[int, Answer]]:
+    """The jobs that documents ask for, and what is wrong with the others."""
+    refused: dict[int, Answer] = {}
     news: dict[int, NewJob] = {}
     for place, document in ready.items():
         parents = [known[one] for one in _parents(document)]
         if not all(parents):
-            answers[place] = Invalid("a job that it follows is not right")
+            refused[place] = Invalid("a job that it follows is not right")
             continue
         try:
-            news[place] = parse_document({**document, **({"after": parents} if parents else {})}, now_at)
+            new = parse_document({**document, **({"after": parents} if parents else {})}, now_at)
         except HourhandError as error:
-            answers[place] = error
-    created = await world.create(list(news.values()))
-    return answers | dict(zip(news, created, strict=True))
+            refused[place] = error
+        else:
+            news[place] = new if not_before is None else _bounded(new, not_before)
+    return news, refused
+
+
+def _bounded(new: NewJob, not_before: int) -> NewJob:
+    if new.spec.rule is None:
+        return new
+    starts_at = max(not_before, new.spec.starts_at or not_before)
+    return msgspec.structs.replace(new, spec=msgspec.structs.replace(new.spec, starts_at=starts_at))
 
 
 def _parents(document: Mapping[str, Any]) -> list[str]:

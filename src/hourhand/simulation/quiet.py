@@ -96,7 +96,7 @@ def _has_room(runs: Sequence[Life], slots: int, lead_us: int) -> bool:
     """Whether workers never are full, with what they hold ahead of time."""
     if len(runs) <= slots:
         return True
-    moments = []
+    moments: list[tuple[int, int]] = []
     for run in runs:
         for begin_at, end_at in run.attempts:
             moments += ((begin_at - lead_us, 1), (end_at + 1, -1))
@@ -113,7 +113,7 @@ def _job_has_room(runs: Sequence[Life]) -> bool:
     if not runs or runs[0].limit is None:
         return True
     limit = runs[0].limit
-    moments = []
+    moments: list[tuple[int, int]] = []
     for run in runs:
         moments += ((run.due_at, 1), (run.end_at + 1, -1))
     held = 0

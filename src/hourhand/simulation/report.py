@@ -84,7 +84,17 @@ def _count_until(times: Sequence[int], end_at: int) -> int:
 
 
 def _totals(jobs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    summed = ("expected", "ran", "succeeded", "failed", "cancelled", "unfinished", "retries", "late", "overlaps")
+    summed = (
+        "expected",
+        "ran",
+        "succeeded",
+        "failed",
+        "cancelled",
+        "unfinished",
+        "retries",
+        "late",
+        "overlaps",
+    )
     skipped: Counter[str] = Counter()
     for job in jobs:
         skipped.update(job["skipped"])
@@ -122,7 +132,9 @@ def _busiest(facts: Facts) -> list[dict[str, Any]]:
     seen: set[str] = set()
     ranked = sorted(((-count, second) for second, count in counts.items() if count > 1))
     for count, second in ranked[:_LOOKED_AT]:
-        firing = sorted((jobs for jobs in rules.values() if _fires_in(jobs[0], second)), key=len, reverse=True)
+        firing = sorted(
+            (jobs for jobs in rules.values() if _fires_in(jobs[0], second)), key=len, reverse=True
+        )
         leading = firing[0][0].spec.rule.key if firing and firing[0][0].spec.rule else ""
         if not firing or leading in seen:
             continue

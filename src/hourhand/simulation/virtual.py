@@ -15,7 +15,7 @@ class Stuck(AssertionError):
     """Everything waits for something that no timer will bring."""
 
 
-class _Selector(selectors.DefaultSelector):  # type: ignore[misc,valid-type]
+class _Selector(selectors.DefaultSelector):
     """Instead of waiting, it tells those who wait for rest, and then moves the time on."""
 
     def __init__(self) -> None:
@@ -34,17 +34,18 @@ class _Selector(selectors.DefaultSelector):  # type: ignore[misc,valid-type]
 
 
 class VirtualLoop(asyncio.SelectorEventLoop):
-    """asyncio's own loop on the time of its selector."""
+    """asyncio's own loop on the time of its selector; one of another kind may count time its own way."""
 
-    def __init__(self) -> None:
-        self._virtual = _Selector()
+    def __init__(self, selector: Any = None) -> None:
+        self._virtual = selector or _Selector()
         self._virtual.resting = self._tell_rest
         self._resting: list[asyncio.Future[None]] = []
         super().__init__(self._virtual)
 
     def time(self) -> float:
         """Seconds since it began."""
-        return self._virtual.passed_s
+        passed_s: float = self._virtual.passed_s
+        return passed_s
 
     async def rest(self) -> None:
         """Until nothing can go on without time passing."""

@@ -28,7 +28,9 @@ from hourhand.stores.sqlite import SqliteStore
 from hourhand.telemetry import Telemetry
 
 LEAD_US = 2 * SECOND_US
-HORIZON_US = 10 * SECOND_US  # no process dies unseen here, so a short one shows the same and leaves more to jump over
+HORIZON_US = (
+    10 * SECOND_US
+)  # no process dies unseen here, so a short one shows the same and leaves more to jump over
 _KEEP_US = 4_000 * DAY_US
 _LEASE_US = 40_000 * DAY_US
 _SWEEP_US = HOUR_US  # how often it is swept although nothing asks for it
@@ -113,7 +115,9 @@ class World:
         self._parts: list[_Part] = []
         self._claims: list[_Part] = []
         self._cancels: list[_Part] = []
-        self._wait_us: int | None = None  # how often to look for waits that are over, where jobs follow others
+        self._wait_us: int | None = (
+            None  # how often to look for waits that are over, where jobs follow others
+        )
 
     # --- what people do
 
@@ -192,6 +196,16 @@ class World:
             if now_at >= end_at:
                 return
             await self._sleep_until(min(self._next_at(end_at), end_at))
+
+    async def run_until_done(self, limit_at: int, is_done: Callable[[], Awaitable[bool]]) -> bool:
+        """Let time pass until something holds, or up to a limit; whether it did."""
+        while True:
+            await self._come_to_rest()
+            if await is_done():
+                return True
+            if self.clock.now() >= limit_at:
+                return False
+            await self._sleep_until(min(self._next_at(limit_at), limit_at))
 
     @property
     def in_hand(self) -> int:

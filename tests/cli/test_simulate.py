@@ -1,0 +1,89 @@
+"""What `hourhand simulate` takes, and what it says where it cannot."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hourhand.__main__ import Wired
+from hourhand.cli.app import run
+
+JOBS = """
+jobs:
+  - {key: sync, name: nightly sync, every: 1h, target: "https://x.example/"}
+  - {key: etl-a, every: 1h, target: "https://x.example/"}
+  - {key: etl-b, every: 1h, target: "https://x.example/"}
+"""
+SINCE = ("--start", "2026-11-16T00:00:00Z", "--days", "1")
+
+
+class Heard(Wired):
+    """Notes what is asked for, and simulates nothing."""
+
+    def __init__(self) -> None:
+        self.wish: Any = None
+
+    def simulate(self, wish: Any) -> dict[str, Any]:
+        self.wish = wish
+        return {}
+
+
+@pytest.fixture
+def jobs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "jobs.yaml"
+    path.write_text(JOBS)
+    return path
+
+
+def test_durations_and_failures_are_for_all_or_for_those_named(jobs: Path) -> None:
+    heard = Heard()
+    given = (
+        "--duration",
+        "2s",
+        "--duration",
+        "etl-*=1m/5m",
+        "--fail",
+        "nightly sync=2.5%",
+        "--fail",
+        "etl-b=0.5",
+    )
+    assert run(["simulate", "jobs.yaml", *SINCE, *given, "--json"], heard) == 0
+    habits = [(job.p50_us // 1_000_000, job.p99_us // 1_000_000, job.fails) for job in heard.wish.jobs]
+    assert habits == [(2, 2, 0.025), (60, 300, 0.0), (60, 300, 0.5)]
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        (("--duration", "snyc=1m"), "no job is called 'snyc'; did you mean sync?"),
+        (("--duration", "soon"), "'soon' is not a duration"),
+        (("--duration", "5m/1m"), "the smaller first"),
+        (("--fail", "120%"), "from 0% to 100%"),
+        (("--fail", "often"), "from 0% to 100%"),
+        (("--outage", "2026-11-16T01:00:00Z"), "expected FROM..TO"),
+        (("--outage", "2026-11-16T02:00:00Z..2026-11-16T01:00:00Z"), "FROM before TO"),
+        (("--outage", "2026-11-16T02:00:00Z..2026-11-18T01:00:00Z"), "within the days"),
+        (("--from-server",), "either files and modules, or --from-server"),
+    ],
+)
+def test_what_is_not_right_is_told(
+    jobs: Path, given: tuple[str, ...], words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    heard = Heard()
+    assert run(["simulate", "jobs.yaml", *SINCE, *given], heard) == 2
+    assert words in capsys.readouterr().err
+    assert heard.wish is None
+
+
+def test_nothing_to_simulate(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["simulate"], Heard()) == 2
+    assert "say what to simulate" in capsys.readouterr().err
+
+
+def test_faults_name_their_lines(jobs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    jobs.write_text(JOBS + '  - {key: bad, cron: "61 * * * *", target: "https://x.example/"}\n')
+    assert run(["simulate", "jobs.yaml", *SINCE], Wired()) == 2
+    told = capsys.readouterr().err
+    assert "nothing was simulated" in told
+    assert "jobs.yaml:6: bad: cron" in told
