@@ -64,6 +64,14 @@ def note(run: ClaimedRun, fraction: float = 0.4, **fields: Any) -> ProgressNote:
 # --- outcomes
 
 
+async def test_what_its_target_has_accepted_cannot_be_given_back(scene: Scene) -> None:
+    """Found by simulation: a worker that had just let go of a run took it for a claim whose answer was lost."""
+    job, run = await accepted(scene)
+    release = outcome(run, Event.RELEASE, now_at=scene.now)
+    assert await scene.store.settle("", [release]) == [release]
+    assert (await seen(scene, job, run)).awaits_report
+
+
 async def test_a_report_ends_the_run_and_hands_its_slot_on(scene: Scene) -> None:
     job = await scene.create(spec(every(1), overlap=Overlap.QUEUE))
     await scene.plan()

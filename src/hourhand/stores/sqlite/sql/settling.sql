@@ -6,10 +6,11 @@ INSERT INTO temp.done (place, job_id, slot, scheduled_at, fence, event, version,
     finished_at, detail)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
 
--- drop_refused: settlements whose run is no longer in that slot under that fence
+-- drop_refused: settlements whose run is no longer in that slot under that fence; what its target has accepted began,
+-- so that it cannot be released (5)
 DELETE FROM temp.done WHERE NOT EXISTS (
     SELECT 1 FROM running AS r WHERE r.job_id = done.job_id AND r.slot = done.slot AND r.fence = done.fence
-        AND r.scheduled_at = done.scheduled_at AND r.phase IN (1, 2))
+        AND r.scheduled_at = done.scheduled_at AND (r.phase = 1 OR (r.phase = 2 AND done.event <> 5)))
 RETURNING place;
 
 -- write_history: a row per attempt; events 1 succeed, 2 retry, 3 exhaust, 4 skip, 7 cancel
