@@ -14,7 +14,7 @@ COMPILE = $(UV) pip compile --quiet --universal --python-version 3.11 --generate
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help up test lint format bench sim chaos soak docs screenshots lock wheel clean
+.PHONY: help up test lint format bench sim chaos soak mutants docs screenshots lock wheel clean
 
 help: ## Print the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -46,6 +46,9 @@ chaos: .venv/dev.stamp ## Half an hour of kills and faults against the real comm
 
 soak: .venv/dev.stamp ## Long load on a real store
 	@exec $(BIN)/python -m pytest -m soak $(ARGS)
+
+mutants: .venv/dev.stamp ## Switch off one safeguard after the other; the tests must notice each (ARGS='fence-grows cut')
+	@exec $(BIN)/python -m tests.mutants $(ARGS)
 
 docs: .venv/base.stamp ## Write again what documents say of states, settings, routes, metrics and limits
 	@$(BIN)/python tools/docs.py

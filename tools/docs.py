@@ -7,6 +7,7 @@ a test fails where one is not what the code says.
 import re
 from collections.abc import Callable, Iterable
 from importlib import import_module
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import NamedTuple
 
@@ -22,6 +23,7 @@ from hourhand.web.routes import API, PREFIX, PROCESS
 
 ROOT = Path(__file__).resolve().parents[1]
 STATES = ROOT / "docs" / "states.md"
+MUTANTS = ROOT / "tests" / "mutants" / "table.py"
 
 _BLOCK = re.compile(r"(<!-- generated: ([a-z]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
@@ -243,11 +245,26 @@ def limits() -> str:
     return _table(("what", "bound", "constant", "file"), rows)
 
 
+def mutants() -> str:
+    """Every safeguard that `make mutants` switches off, and who notices."""
+    place = spec_from_file_location("mutants", MUTANTS)
+    assert place is not None
+    assert place.loader is not None
+    table = module_from_spec(place)
+    place.loader.exec_module(table)
+    rows = [
+        (mutant.name, mutant.safeguard, f"`{mutant.file}`", mutant.invariant, _test(mutant.caught_by))
+        for mutant in table.MUTANTS
+    ]
+    return _table(("mutant", "what is switched off", "where", "breaks", "noticed by"), rows)
+
+
 BLOCKS: dict[str, Callable[[], str]] = {
     "settings": settings,
     "routes": routes,
     "metrics": metrics,
     "limits": limits,
+    "mutants": mutants,
 }
 
 
@@ -273,6 +290,14 @@ def main() -> None:
 def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
     lines = [head, ("---",) * len(head), *rows]
     return "".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |\n" for line in lines)
+
+
+def _test(node: str) -> str:
+    """A test by its file, its name in words, and its case or seed."""
+    file, _, name = node.partition("::")
+    name, _, case = name.partition("[")
+    words = name.removeprefix("test_").replace("_", " ")
+    return f"`{file}`: {words}" + (f", `{case[:-1]}`" if case else "")
 
 
 def _value(limit: Limit) -> float:

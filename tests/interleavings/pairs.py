@@ -19,9 +19,11 @@ from tests.contract.builders import every, outcome, outcome_of_stray, spec
 from tests.contract.harness import LEAD_US, START_AT
 from tests.contract.scene import Scene
 
+HORIZON_US = 4 * SECOND_US  # how far planners of pairs look
 _FIRST_ID = 5_000_000_000
 _SECOND_ID = 5_000_000_007
-_CHILD_ID = 5_000_000_014
+_THIRD_ID = 5_000_000_014
+_CHILD_ID = 5_000_000_021
 _T = START_AT + 60 * SECOND_US
 
 
@@ -94,6 +96,13 @@ async def blocked(scene: Scene) -> Stage:
     return stage
 
 
+async def busy_by_hand(scene: Scene) -> Stage:
+    """The slot of a job is taken, and somebody asked for another run of it."""
+    stage = await busy(1)(scene)
+    await scene.run_now(stage.job)
+    return stage
+
+
 async def coming(scene: Scene) -> Stage:
     """A job with a run every second, planned, some within the lead."""
     job = await scene.create(spec(every(1), concurrency=None), id=_FIRST_ID)
@@ -123,18 +132,18 @@ async def behind(scene: Scene) -> Stage:
     return Stage([job], [await scene.worker()])
 
 
-async def two_parents(scene: Scene) -> Stage:
+async def two_parents(scene: Scene, *others: Job) -> Stage:
     """A job that follows two others, whose runs are in a worker's hand."""
     first = await scene.create(spec(every(60)), id=_FIRST_ID)
     second = await scene.create(spec(every(60)), id=_SECOND_ID)
-    timing = AfterTiming(parents=(first.id, second.id), wait_us=DAY_US)
+    timing = AfterTiming(parents=(first.id, second.id, *(job.id for job in others)), wait_us=DAY_US)
     child = await scene.create(spec(timing), id=_CHILD_ID)
     await scene.plan(61 * SECOND_US)
     scene.go_to(_T)
     node = await scene.worker()
     runs = sorted(await scene.take(node, lead_us=0), key=lambda run: run.job_id)
-    assert [run.job_id for run in runs] == [first.id, second.id]
-    return Stage([child, first, second], [node], runs)
+    assert [run.job_id for run in runs][:2] == [first.id, second.id]
+    return Stage([child, first, second, *others], [node], runs)
 
 
 async def lost(scene: Scene) -> Stage:
@@ -162,6 +171,16 @@ async def letter(scene: Scene) -> Stage:
     scene.pass_time(1)
     [run] = await scene.take(nodes[0], lead_us=0)
     return Stage([job], nodes, [run, dead])
+
+
+async def three_parents(scene: Scene) -> Stage:
+    """The same with a third, which has ended: the dependent waits already."""
+    third = await scene.create(spec(every(60)), id=_THIRD_ID)
+    stage = await two_parents(scene, third)
+    [last] = [run for run in stage.runs if run.job_id == third.id]
+    await scene.finish(last)
+    assert await scene.store.descend(10) == 1
+    return stage
 
 
 async def told_of_one(scene: Scene) -> Stage:
@@ -216,7 +235,7 @@ def ends_and_tells(place: int, event: Event = Event.SUCCEED) -> Act:
 
 
 async def plans(scene: Scene, _: Stage) -> int:
-    return await scene.plan(4 * SECOND_US)
+    return await scene.plan(HORIZON_US)
 
 
 async def sweeps(scene: Scene, stage: Stage) -> Any:
@@ -242,6 +261,11 @@ def changes_to(seconds: float) -> Act:
         return await scene.change(stage.job, timing=every(seconds))
 
     return act
+
+
+async def changes_and_plans(scene: Scene, stage: Stage) -> int:
+    await changes_to(1.5)(scene, stage)
+    return await plans(scene, stage)
 
 
 async def joins(scene: Scene, stage: Stage) -> Job:
@@ -324,16 +348,16 @@ async def in_one_place(scene: Scene, stage: Stage, _: Any, __: Any) -> None:
 async def nothing_after_the_cut(scene: Scene, stage: Stage, claim: Claim, changed: Changed) -> None:
     late = [run.scheduled_at for run in claim.runs if run.scheduled_at > changed.effective_from]
     assert late == [], "something after the effective time of a change was taken"
-    await scene.plan(4 * SECOND_US)
+    await scene.plan(HORIZON_US)
 
 
 async def nothing_more(scene: Scene, stage: Stage, _: Any, __: Any) -> None:
-    await scene.plan(4 * SECOND_US)
+    await scene.plan(HORIZON_US)
 
 
 async def fed_once(scene: Scene, stage: Stage, _: Any, __: Any) -> None:
     for _ in range(3):
-        await scene.plan(4 * SECOND_US)
+        await scene.plan(HORIZON_US)
         await scene.store.feed_backfill(1)
     present = await scene.nominals(stage.job)
     wanted = [START_AT + n * MINUTE_US for n in range(-3, 4)]
@@ -356,6 +380,13 @@ async def _descend(scene: Scene) -> None:
         if not await scene.store.descend(10):
             break
     assert (await scene.store.backlog()).waiting == 0, "a run waits for parents that have ended"
+
+
+async def nothing_waits(scene: Scene, stage: Stage, _: Any, __: Any) -> None:
+    await scene.take(stage.nodes[1])  # what was planned by hand is met by a claim
+    tables = await scene.tables()
+    assert not tables.blocked, "a run of a deleted job waits for a slot for ever"
+    assert {line.state for line in tables.history} == {State.CANCELLED}, "a deleted job's runs are cancelled"
 
 
 async def nothing_of_the_deleted(scene: Scene, stage: Stage, _: Any, __: Any) -> None:
@@ -416,14 +447,14 @@ async def ended_once(scene: Scene, stage: Stage, asked: Any, refused: Any) -> No
     lines = [row for row in (await scene.tables()).history if row.scheduled_at == run.scheduled_at]
     assert len(lines) <= 2, "a run ended twice"
     still = [row for row in (await scene.tables()).running if row.scheduled_at == run.scheduled_at]
-    assert not (still and asked is not None), "a cancel that was asked for is lost between two attempts"
+    assert not (still and asked is not None), "a run that ended, or was to, holds its slot for ever"
     await in_one_place(scene, stage, None, None)
 
 
 async def a_version_each(scene: Scene, stage: Stage, left: Changed, right: Changed) -> None:
     versions = await scene.store.versions(stage.job.tenant, stage.job.id)
     assert [version.version for version in versions] == [1, 2, 3]
-    await scene.plan(4 * SECOND_US)
+    await scene.plan(HORIZON_US)
 
 
 PAIRS = (
@@ -437,11 +468,12 @@ PAIRS = (
     Pair("claim/finish with one blocked", blocked, claims(1), settles(), accepted),
     Pair("claim/retry", busy(1), claims(1), settles(event=Event.RETRY), accepted),
     Pair("claim/pause", coming, claims(0, LEAD_US), pauses, nothing_after_the_cut),
-    Pair("claim/edit", coming, claims(0, LEAD_US), changes_to(0.5), nothing_after_the_cut),
+    Pair("claim/edit", coming, claims(0, LEAD_US), changes_to(1.5), nothing_after_the_cut),
     Pair("claim/delete", coming, claims(0, LEAD_US), deletes, nothing_after_the_cut),
-    Pair("claim that blocks/delete", busy(1), claims(1), deletes, in_one_place),
+    Pair("claim that blocks/delete", busy_by_hand, claims(1), deletes, nothing_waits),
     Pair("plan/join", unplanned, plans, joins, nothing_more),
-    Pair("plan/edit", unplanned, plans, changes_to(0.5), nothing_more),
+    Pair("plan/edit", unplanned, plans, changes_to(1.5), nothing_more),
+    Pair("edit, then plan/edit", coming, changes_and_plans, changes_to(0.7), nothing_more),
     Pair("plan/pause", unplanned, plans, pauses, nothing_more),
     Pair("plan/plan", unplanned, plans, plans, nothing_more),
     Pair("edit/edit", coming, changes_to(2), changes_to(0.5), a_version_each),
@@ -454,6 +486,13 @@ PAIRS = (
         ends_and_tells(0),
         ends_and_tells(1, Event.EXHAUST),
         the_child_is_skipped_once,
+    ),
+    Pair(
+        "finish/finish of two of three parents",
+        three_parents,
+        ends_and_tells(0),
+        ends_and_tells(1),
+        the_child_goes_once,
     ),
     Pair("descend/delete", told_of_one, descends, deletes, nothing_of_the_deleted),
     Pair("descend/pause", told_of_one, descends, pauses, nothing_while_paused),

@@ -13,12 +13,13 @@ from tests.contract.checker import assert_covered, assert_sound
 from tests.contract.scene import Scene
 from tests.interleavings.explorer import Account, Passage, ended, explore, interleave
 from tests.interleavings.footprints import are_independent, committed, footprint
-from tests.interleavings.pairs import PAIRS, Pair, Stage
+from tests.interleavings.pairs import HORIZON_US, PAIRS, Pair, Stage
 from tests.interleavings.worlds import PostgresWorld, SqliteWorld, World, named
 from tests.servers.postgres_databases import PostgresDatabases
 
 BUDGET = 24
 SOAK_BUDGET = 5_000
+MOST_STEPS = 100
 
 by_name = pytest.mark.parametrize("pair", PAIRS, ids=[pair.name.replace(" ", "_") for pair in PAIRS])
 
@@ -64,6 +65,22 @@ async def test_all_orders_of_transactions_on_sqlite(pair: Pair) -> None:
     assert account.explored > 1
 
 
+@by_name
+async def test_whoever_dies_between_two_transactions_leaves_the_rest_whole_on_sqlite(pair: Pair) -> None:
+    world = SqliteWorld()
+    assert await deaths(world, pair) > 1
+    await world.close()
+
+
+@pytest.mark.soak
+@by_name
+@on_one_loop
+async def test_whoever_dies_before_any_statement_leaves_the_rest_whole_on_postgres(
+    pair: Pair, postgres: PostgresWorld
+) -> None:
+    assert await deaths(postgres, pair) > 2
+
+
 async def search(world: World, pair: Pair, budget: int | None) -> Account:
     return await explore(lambda prefix, asleep: once(world, pair, prefix, asleep), budget)
 
@@ -92,9 +109,42 @@ async def once(world: World, pair: Pair, prefix: str = "", asleep: frozenset[str
     return passage
 
 
+async def deaths(world: World, pair: Pair) -> int:
+    """Let each side be gone before each of its steps, and the other do its work after it; how many times one died."""
+    count = 0
+    for victim in (0, 1):
+        for steps in range(MOST_STEPS):
+            if not await _die(world, pair, victim, steps):
+                break
+            count += 1
+    return count
+
+
+async def _die(world: World, pair: Pair, victim: int, steps: int) -> bool:
+    """One side does so many steps and is gone; False if it was over by then."""
+    scene = await world.begin()
+    stage = await pair.setup(scene)
+    sides, doors = await world.sides()
+    acts = (pair.left, pair.right)
+    sides[victim].begin(lambda: acts[victim](doors[victim], stage))
+    died = False
+    while not await sides[victim].come_to_rest(None) and sides[victim].stands:
+        if len(sides[victim].done_steps) == steps:
+            await sides[victim].die()
+            died = True
+        else:
+            sides[victim].let_go()
+    await acts[1 - victim](scene, stage)
+    try:
+        await whole(scene, stage)
+    except AssertionError as error:
+        raise AssertionError(f"{pair.name}, side {victim} dead after {steps} steps: {error}") from None
+    return died
+
+
 async def whole(scene: Scene, stage: Stage) -> None:
-    """What must hold after any pair, once the clocks are planned up to now."""
-    await scene.plan(1)
+    """What must hold after any pair, once the clocks are planned as far as pairs do."""
+    await scene.plan(HORIZON_US)
     tables = await scene.tables()
     assert_sound(tables, {job.id: job.spec.concurrency for job in stage.jobs})
     stranded = {row.job_id for row in tables.blocked} - {row.job_id for row in tables.running}
@@ -102,7 +152,7 @@ async def whole(scene: Scene, stage: Stage) -> None:
     for job in stage.jobs:
         if job.spec.rule is not None:
             versions = await scene.store.versions(job.tenant, job.id)
-            assert_covered(tables, job.id, versions, scene.now)
+            assert_covered(tables, job.id, versions, scene.now + HORIZON_US - 1)
 
 
 # --- the machinery itself
