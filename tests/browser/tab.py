@@ -24,6 +24,12 @@ class Tab:
             expect(self.page.locator(".live")).to_have_text("Live")
         return self.page
 
+    def open_now(self) -> Page:
+        """Go to Now and wait until it listens for what just happened."""
+        page = self.open("/")
+        expect(page.get_by_role("heading", name="Just now")).to_be_visible()
+        return page
+
     def press(self, *keys: str) -> None:
         """Keys, one after the other, as a person would press them."""
         for key in keys:

@@ -26,7 +26,7 @@ def test_a_name_is_text_in_every_view(tab: Tab, server: Server, name: str) -> No
     job = server.job(
         name, "breaks", payload={"text": f"error of {name}"}, retry={"max": 0}, tags=[name.strip()[:50]]
     )
-    page = tab.open("/")
+    page = tab.open_now()
     run = server.run(job)
     expect(page.locator(f'.feed li[data-row="{run}"]')).to_be_visible()
     assert_fits(tab)

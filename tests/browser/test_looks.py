@@ -119,6 +119,7 @@ def test_on_a_phone_one_finds_every_view_and_action(make_tab: Callable[..., Tab]
     below.get_by_role("link", name="Jobs").tap()
     row = page.locator(f'tr[data-row="{job}"]')
     row.get_by_role("button", name="Run").tap()
+    page.get_by_role("dialog").get_by_role("button", name="Run").tap()
     tab.toast("Started by thumb.")
     row.get_by_role("button", name="Pause").tap()
     page.get_by_role("dialog").get_by_role("button", name="Pause").tap()

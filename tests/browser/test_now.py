@@ -10,7 +10,7 @@ from tests.browser.tab import Tab
 
 def test_a_run_appears_by_itself(tab: Tab, server: Server) -> None:
     job = server.job("appears-now")
-    page = tab.open("/")
+    page = tab.open_now()
     run = server.run(job)
     row = page.locator(f'.feed li[data-row="{run}"]')
     expect(row).to_contain_text("succeeded")
@@ -19,7 +19,7 @@ def test_a_run_appears_by_itself(tab: Tab, server: Server) -> None:
 
 
 def test_a_change_appears_by_itself(tab: Tab, server: Server) -> None:
-    page = tab.open("/")
+    page = tab.open_now()
     job = server.job("changed-now")
     row = page.locator(f'.feed li[data-row="{job}"]')
     expect(row).to_contain_text("created")
@@ -29,7 +29,7 @@ def test_a_change_appears_by_itself(tab: Tab, server: Server) -> None:
 
 def test_what_just_ran_does_not_move_under_the_pointer(tab: Tab, server: Server) -> None:
     job = server.job("does-not-move")
-    page = tab.open("/")
+    page = tab.open_now()
     first = server.run(job)
     row = page.locator(f'.feed li[data-row="{first}"]')
     row.hover()

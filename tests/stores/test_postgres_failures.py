@@ -18,9 +18,10 @@ import pytest
 from hourhand.core.identity import RunKey
 from hourhand.core.instant import SECOND_US
 from hourhand.core.lifecycle import Event
+from hourhand.core.log import LogChunk, LogPlace, Stream
 from hourhand.core.model import Job, JobState
 from hourhand.core.plan import ClockPlan
-from hourhand.core.run import Settlement
+from hourhand.core.run import ProgressNote, Settlement
 from hourhand.errors import CannotStart, StorageFull, Unavailable
 from hourhand.ports.store import (
     ClaimRequest,
@@ -162,6 +163,7 @@ async def claimed(store: PostgresStore, node_id: int = 7) -> list[Any]:
 # --- a server that is gone
 
 _KEY = RunKey(1, 2)
+_CHUNK = LogChunk(job_id=1, scheduled_at=2, attempt=1, seq=1, at=3, stream=Stream.OUTPUT, text="said")
 _SETTLEMENT = Settlement(
     job_id=1, scheduled_at=2, slot=0, fence=1, event=Event.SUCCEED, version=1, tries=0, finished_at=3
 )
@@ -203,6 +205,18 @@ EXAMPLES: dict[str, Callable[[Store], Awaitable[Any]]] = {
     "dead_groups": lambda s: s.dead_groups("t", "error", 1),
     "requeue": lambda s: s.requeue("t", [_KEY]),
     "discard": lambda s: s.discard("t", [_KEY]),
+    "report_key": lambda s: s.report_key(1),
+    "find_attempt": lambda s: s.find_attempt(_KEY, 1),
+    "note_progress": lambda s: s.note_progress([ProgressNote(job_id=1, scheduled_at=1, slot=0, fence=1)]),
+    "descend": lambda s: s.descend(1),
+    "judge_waits": lambda s: s.judge_waits(1),
+    "run_facts": lambda s: s.run_facts("t", _KEY),
+    "job_marks": lambda s: s.job_marks("t", [1], 1),
+    "append_log": lambda s: s.append_log([_CHUNK]),
+    "read_log": lambda s: s.read_log(_KEY, LogPlace(), None, 1),
+    "graph": lambda s: s.graph("t", 1),
+    "peek_jobs": lambda s: s.peek_jobs("t", [1]),
+    "glance": lambda s: s.glance("t", [1], None),
 }
 
 

@@ -47,7 +47,7 @@ def put(key: str) -> Operation[str]:
 
 
 def keys(connection: sqlite3.Connection) -> set[str]:
-    rows = connection.execute("SELECT key FROM meta WHERE key NOT IN ('segments', 'tzdata')")
+    rows = connection.execute("SELECT key FROM meta WHERE key NOT IN ('segments', 'tzdata', 'report_key')")
     return {row[0] for row in rows}
 
 
