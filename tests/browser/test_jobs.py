@@ -142,6 +142,7 @@ def test_run_pause_and_resume_in_a_row_by_keyboard(tab: Tab, server: Server) -> 
     page.keyboard.type("by keys")
     tab.press("Enter")
     expect(row_of(page, job)).to_contain_text("by keys")
+    expect(page.get_by_role("dialog")).to_have_count(0)
     tab.press("p")
     expect(row_of(page, job)).to_contain_text("active")
     tab.press("Enter")

@@ -1,4 +1,4 @@
--- What one version brought beside firing on time: files, reports, logs, graphs, order ahead of time, backfills. One step,
+-- What one version brought beside firing on time: files, reports, logs, graphs, order ahead of time, backfills, audits. One step,
 -- since the version before goes on working at a database that is one step further.
 
 -- Jobs that are applied from files belong to a set, so that a later apply finds what the files no longer have. A
@@ -149,3 +149,11 @@ CREATE TABLE reruns (
 ) WITHOUT ROWID;
 CREATE INDEX reruns_of ON reruns (job_id, of_at);
 CREATE INDEX reruns_old ON reruns (made_at);
+
+-- Audits look for jobs that were deleted, by id.
+CREATE INDEX versions_gone ON versions (job_id, version_from) WHERE deleted = 1;
+
+-- What a worker can run, as JSON: its pools, whether it runs commands, its functions. For those who ask why a run waits.
+-- In the same step, since the version before goes on working at a database that is one step further.
+
+ALTER TABLE nodes ADD COLUMN serves TEXT;
