@@ -3,7 +3,6 @@
 import getpass
 import os
 import pwd
-import shutil
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -142,13 +141,8 @@ def local_zone() -> str:
 
 
 def looks_like_user(word: str) -> bool:
-    """Whether a command's first word can only be a user, as in /etc/crontab; some are called like a program."""
-    if word in _USUAL_USERS:
-        return True
-    try:
-        return _home(word) is not None and shutil.which(word) is None
-    except ValueError:  # such as a null character
-        return False
+    """Whether a command's first word is surely a user, as in /etc/crontab; others may well be called like a command."""
+    return word in _USUAL_USERS
 
 
 def _home(user: str) -> str | None:

@@ -59,7 +59,7 @@ WITH held AS MATERIALIZED (
     CROSS JOIN LATERAL (
         SELECT ctid AS place_at FROM running
         WHERE running.job_id = d.job_id AND running.slot = d.slot AND running.fence = d.fence
-            AND running.scheduled_at = d.scheduled_at AND running.phase = 1 FOR UPDATE) AS r),
+            AND running.scheduled_at = d.scheduled_at AND running.phase BETWEEN 1 AND 1 FOR UPDATE) AS r),
 waiting AS (
     UPDATE running SET phase = 0, node_id = NULL, deadline_at = NULL
     WHERE ctid = ANY (ARRAY(SELECT place_at FROM held)) RETURNING 1)
