@@ -9,15 +9,18 @@ from pathlib import Path
 
 import pytest
 
+from hourhand.core.lifecycle import TRANSITIONS
 from tests.sim.__main__ import complaint
-from tests.sim.coverage import name_of
+from tests.sim.coverage import name_of, pair_named, unmet
+from tests.sim.script import Fault
 from tests.sim.simulation import Report, run_seed
 
-BLOCKS = 2
-SEEDS_PER_BLOCK = 3
-LEAST_TRANSITIONS = 20_000
-LEAST_FAULTS = 500
-SOAK_FACTOR = 1_000
+BLOCKS = 7
+SEEDS_PER_BLOCK = 10
+LEAST_TRANSITIONS = 300_000
+LEAST_FAULTS = 10_000
+SOAK_FACTOR = 100
+MOST_UNMET = 15  # pairs that the seeds of one test run may miss; none is known that cannot meet
 
 
 @pytest.mark.parametrize("block", range(BLOCKS))
@@ -70,8 +73,13 @@ def _held(seed: int) -> Report:
 def _check_figures(tallies: "list[_Tally]") -> None:
     transitions = sum((tally.transitions for tally in tallies), Counter[str]())
     faults = sum((tally.faults for tally in tallies), Counter[str]())
+    pairs = sum((tally.pairs for tally in tallies), Counter[str]())
     assert transitions.total() >= LEAST_TRANSITIONS
     assert faults.total() >= LEAST_FAULTS
+    assert not [f"{state} {event}" for state, event in TRANSITIONS if not transitions[f"{state} {event}"]]
+    assert not [fault for fault in Fault if not faults[fault]]
+    never = unmet(Counter({pair_named(name): count for name, count in pairs.items()}))
+    assert len(never) <= MOST_UNMET, f"{len(never)} pairs have not met: {[name_of(pair) for pair in never]}"
 
 
 class _Tally:
