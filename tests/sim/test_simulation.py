@@ -15,8 +15,8 @@ from tests.sim.coverage import name_of, pair_named, unmet
 from tests.sim.script import Fault
 from tests.sim.simulation import Report, run_seed
 
-BLOCKS = 7
-SEEDS_PER_BLOCK = 10
+BLOCKS = 8
+SEEDS_PER_BLOCK = 9
 LEAST_TRANSITIONS = 300_000
 LEAST_FAULTS = 10_000
 SOAK_FACTOR = 100
