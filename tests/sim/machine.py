@@ -118,15 +118,13 @@ class SimLoop(VirtualLoop):
         """Let go of everything without letting it run on."""
         self.over = True
         _hush([*self._graveyard, *asyncio.all_tasks(self)])
-        complain, sys.unraisablehook = (
-            sys.unraisablehook,
-            lambda _: None,
-        )  # of `finally` that would await something
+        complain = sys.unraisablehook
+        sys.unraisablehook = lambda _: None  # of a `finally` that would await something
         self._graveyard.clear()
+        self.close()  # which drops what had not begun
         gc.collect()
         gc.collect()  # what the first one has closed may have held others
         sys.unraisablehook = complain
-        self.close()
 
 
 def _hush(tasks: list[Any]) -> None:
