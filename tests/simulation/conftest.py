@@ -3,8 +3,18 @@
 import gc
 import warnings
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
+
+_NEVER_AWAITED = "ignore:coroutine .* was never awaited:RuntimeWarning"
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Nor is it a fault of the test itself."""
+    for item in items:
+        if item.path.parent == Path(__file__).parent:
+            item.add_marker(pytest.mark.filterwarnings(_NEVER_AWAITED))
 
 
 @pytest.fixture(autouse=True)
