@@ -409,10 +409,6 @@ async def test_a_large_payload_is_not_read(scene: Scene) -> None:
 async def test_a_storm_adds_up(store_harness: Harness, seed: int, clock_jumps: bool) -> None:
     if store_harness.threaded and seed:
         pytest.skip("one seed is enough where each write goes to the disk")
-    if store_harness.threaded and clock_jumps:
-        pytest.skip(
-            "a one-time job was once called lost here after a jump of the clock, and never again: not understood"
-        )
     storm = Storm(store_harness, 500 + seed, clock_jumps)
     await storm.rage(steps=60)
     await storm.calm()
