@@ -5,17 +5,15 @@ or killed. Also what benchmarks ask a database: whether a part has its lease, an
 """
 
 import contextlib
-import os
 import subprocess
 import sys
 import tempfile
 import time
-import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import IO, Any
 
-from benchmarks._process import ROOT, Child, free_port
+from benchmarks._process import ROOT, Child, environment, free_port, is_ready
 from benchmarks._system import NOOP
 from hourhand.core.instant import HOUR_US
 from hourhand.core.lifecycle import State
@@ -98,7 +96,7 @@ def part(url: str, *arguments: str, settings: Mapping[str, str] | None = None) -
 def api(url: str, settings: Mapping[str, str] | None = None) -> Iterator[Part]:
     """An API that answers."""
     with part(url, "api", settings=settings) as started:
-        _wait(started, lambda: _is_ready(started.port))
+        _wait(started, lambda: is_ready(started.port))
         yield started
 
 
@@ -177,20 +175,11 @@ def _wait(one: Part, question: Any) -> None:
         time.sleep(_PAUSE_S)
 
 
-def _is_ready(port: int) -> bool:
-    try:
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}/readyz", timeout=5) as answer:
-            return bool(answer.status == 200)
-    except OSError:
-        return False
-
-
 def _command(*arguments: str) -> list[str]:
     return [sys.executable, "-m", "hourhand", *arguments]
 
 
 def _environment(url: str, settings: Mapping[str, str]) -> dict[str, str]:
-    """Ours without settings but those given: what is measured has its defaults, whatever the shell exports."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("HOURHAND_")}
+    """Ours without settings but those given."""
     given = {f"HOURHAND_{name.upper()}": value for name, value in settings.items()}
-    return {**kept, **given, "PYTHONPATH": str(ROOT), "HOURHAND_STORE_URL": url}
+    return {**environment(), **given, "HOURHAND_STORE_URL": url}

@@ -96,19 +96,21 @@ def environment() -> dict[str, str]:
     return {**kept, "PYTHONPATH": os.pathsep.join((str(ROOT / "src"), str(ROOT)))}
 
 
+def is_ready(port: int) -> bool:
+    """Whether the API there answers that it is ready."""
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/readyz", timeout=5) as answer:
+            return bool(answer.status == 200)
+    except OSError:
+        return False
+
+
 def _wait_until_ready(process: "subprocess.Popen[bytes]", port: int, log: Path) -> None:
     end_s = time.monotonic() + _START_S
-    while time.monotonic() < end_s:
-        if process.poll() is not None:
-            break
-        with (
-            contextlib.suppress(OSError),
-            urllib.request.urlopen(f"http://127.0.0.1:{port}/readyz", timeout=5) as answer,
-        ):
-            if answer.status == 200:
-                return
+    while not is_ready(port):
+        if process.poll() is not None or time.monotonic() > end_s:
+            raise SystemExit(f"hourhand up did not become ready: {log.read_text(errors='replace')[-2000:]}")
         time.sleep(_PAUSE_S)
-    raise SystemExit(f"hourhand up did not become ready: {log.read_text(errors='replace')[-2000:]}")
 
 
 def _stop(process: "subprocess.Popen[bytes]") -> None:

@@ -6,28 +6,18 @@ begins when the first worker has its lease, and ends when no run is left in any 
 """
 
 import asyncio
-import contextlib
-import importlib
 import json
-import os
-import signal
-import subprocess
-import sys
-import tempfile
 import time
 import urllib.request
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from typing import Any
 
 import asyncpg
 
-from benchmarks._peer_programs import CannotHave, settle
-from benchmarks._process import ROOT, free_port
+from benchmarks._cluster import MODULES, SUCCEEDED, api, migrate, part
+from benchmarks._peer_programs import settle
 from benchmarks._system import NOOP
-from hourhand.core.lifecycle import State
-from hourhand.stores.relational.rows import STATE_CODES
 from tests.servers.postgres_databases import PostgresDatabases, run_apart
 
 PROCESSES = 2
@@ -45,71 +35,25 @@ _OUTCOMES = "SELECT count(*), count(*) FILTER (WHERE state = $1) FROM history"
 
 def measure_hourhand(url: str, jobs: int) -> float:
     """Jobs a second in an empty database; whoever calls drops it."""
-    if not _is_built():
-        raise CannotHave("its store on PostgreSQL is not built yet")
-    _hourhand(url, "migrate", "up")
-    with _started(url, "api", "--port", str(port := free_port())):
-        _create(port, jobs)
+    migrate(url)
+    with api(url) as answering:
+        _create(answering.port, jobs)
     databases = PostgresDatabases(url)
     settle(databases, url)
     worker = ("worker", "--processes", str(PROCESSES), "--concurrency", str(CONCURRENCY))
-    with _started(url, *worker, "--import", "benchmarks._system"):
-        seconds = run_apart(_time(url))
-    attempts, succeeded = databases.query(_OUTCOMES, STATE_CODES[State.SUCCEEDED], database=url)[0]
+    with part(url, *worker, *MODULES) as working:
+        try:
+            seconds = run_apart(_time(url))
+        except TimeoutError as error:
+            raise SystemExit(f"hourhand worker: {error}: {working.said()}") from error
+    attempts, succeeded = databases.query(_OUTCOMES, SUCCEEDED, database=url)[0]
     if not attempts == succeeded == jobs:
         raise SystemExit(f"hourhand: {jobs} jobs had {attempts} attempts, of which {succeeded} succeeded")
     return jobs / seconds
 
 
-def _is_built() -> bool:
-    try:
-        return hasattr(importlib.import_module("hourhand.stores.postgres"), "PostgresStore")
-    except ImportError:
-        return False
-
-
-def _hourhand(url: str, *arguments: str) -> None:
-    done = subprocess.run(
-        _command(*arguments), cwd=ROOT, env=_environment(url), capture_output=True, text=True, check=False
-    )
-    if done.returncode:
-        raise CannotHave(f"hourhand {' '.join(arguments)} failed: {done.stderr.strip()[-200:]}")
-
-
-@contextlib.contextmanager
-def _started(url: str, *arguments: str) -> Iterator[None]:
-    """One of our commands; it ends by SIGTERM, as an operator ends it."""
-    with tempfile.TemporaryFile("w+", prefix="bench-") as log:
-        process = subprocess.Popen(
-            _command(*arguments), cwd=ROOT, env=_environment(url), stdout=log, stderr=log
-        )
-        try:
-            yield
-        except TimeoutError as error:
-            log.seek(0)
-            raise SystemExit(f"hourhand {arguments[0]}: {error}: {log.read()[-2000:]}") from error
-        finally:
-            process.send_signal(signal.SIGTERM)
-            try:
-                process.wait(_READY_S)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
-
-
-def _command(*arguments: str) -> list[str]:
-    return [sys.executable, "-m", "hourhand", *arguments]
-
-
-def _environment(url: str) -> dict[str, str]:
-    """Ours without settings but the store's: what is measured has its defaults, whatever the shell exports."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("HOURHAND_")}
-    return {**kept, "PYTHONPATH": str(ROOT), "HOURHAND_STORE_URL": url}
-
-
 def _create(port: int, jobs: int) -> None:
     """Through the API, so that the jobs are what users would have."""
-    _wait_for_api(port)
     job = {
         "name": "queued",
         "at": datetime.now(UTC).isoformat(),
@@ -133,19 +77,6 @@ def _post(port: int, batch: list[dict[str, Any]]) -> int:
     with urllib.request.urlopen(request, timeout=_READY_S) as answer:
         created: int = json.load(answer)["created"]
     return created
-
-
-def _wait_for_api(port: int) -> None:
-    end_s = time.monotonic() + _READY_S
-    while time.monotonic() < end_s:
-        with (
-            contextlib.suppress(OSError),
-            urllib.request.urlopen(f"http://127.0.0.1:{port}/readyz", timeout=5) as answer,
-        ):
-            if answer.status == 200:
-                return
-        time.sleep(_PAUSE_S)
-    raise TimeoutError("the API did not become ready")
 
 
 async def _time(url: str) -> float:

@@ -5,6 +5,7 @@ import contextlib
 import resource
 import sys
 import tempfile
+import time
 from collections.abc import AsyncIterator, Coroutine, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,7 +24,7 @@ from hourhand.config.settings import (
 )
 from hourhand.core.instant import SECOND_US
 from hourhand.core.lifecycle import Event
-from hourhand.core.model import EveryTiming, JobSpec, Misfire, PythonTarget
+from hourhand.core.model import EveryTiming, JobSpec, Misfire, PythonTarget, Target
 from hourhand.core.run import ClaimedRun, Settlement
 from hourhand.functions import REGISTRY, Hourhand
 from hourhand.ids import IdSource
@@ -43,6 +44,7 @@ async def noop() -> None:
 
 
 NOOP = noop.function_name
+_NOOP_TARGET = PythonTarget(function=NOOP)
 
 
 @dataclass
@@ -62,6 +64,15 @@ class Tally:
                     self.lags_us.append(settlement.started_at - run.due_at)
             else:
                 self.others += 1
+
+    async def steady(self, seconds: float) -> tuple[float, float]:
+        """Runs a second that succeed during a stretch of work, and CPU seconds of this process per second of it."""
+        before, cpu_s, began_s = self.succeeded, time.process_time(), time.perf_counter()
+        await asyncio.sleep(seconds)
+        count, took_s = self.succeeded - before, time.perf_counter() - began_s
+        if self.others:
+            raise SystemExit(f"{self.others} runs did not succeed")
+        return count / took_s, (time.process_time() - cpu_s) / took_s
 
 
 def settings_for(path: Path, *, concurrency: int, horizon_s: int = 10, lead_s: float = 2.0) -> Settings:
@@ -98,14 +109,20 @@ async def system(settings: Settings, tally: Tally) -> AsyncIterator[Parts]:
         await parts.close()
 
 
-def every(interval_us: int, phase_at: int, starts_at: int | None = None, name: str = "bench") -> NewJob:
-    """A recurring no-op that is never skipped for being late."""
+def every(
+    interval_us: int,
+    phase_at: int,
+    starts_at: int | None = None,
+    name: str = "bench",
+    target: Target = _NOOP_TARGET,
+) -> NewJob:
+    """A recurring job, a no-op unless told otherwise, that is never skipped for being late."""
     return NewJob(
         spec=JobSpec(
             name=name,
             timing=EveryTiming(interval_us=interval_us, phase_at=phase_at),
             starts_at=starts_at,
-            target=PythonTarget(function=NOOP),
+            target=target,
             misfire=Misfire(grace_us=3600 * SECOND_US),
         )
     )

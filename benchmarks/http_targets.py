@@ -18,11 +18,10 @@ import aiohttp
 
 from benchmarks._process import server
 from benchmarks._report import Report, Size, at_least, options_of
-from benchmarks._system import Tally, create, quiet, run, scratch, settings_for, system
+from benchmarks._system import Tally, create, every, quiet, run, scratch, settings_for, system
 from hourhand.config.settings import TargetSettings
 from hourhand.core.instant import SECOND_US
-from hourhand.core.model import EveryTiming, HttpTarget, JobSpec, Misfire
-from hourhand.services.jobs import NewJob
+from hourhand.core.model import HttpTarget
 from hourhand.targets.http import HttpSettings
 
 CONCURRENCY = 1_000  # the default
@@ -44,21 +43,16 @@ async def recorded(port: int, jobs: int, demand: int, seconds: float) -> tuple[f
         async with system(settings, tally) as parts:
             starts_at = parts.clock.now() + (jobs // IMPORT_RATE + 3) * SECOND_US
             phases = max(1, min(jobs, interval_us // 100_000))
+            target = HttpTarget(url=f"http://127.0.0.1:{port}/hook")
             news = [
-                _calling(port, interval_us, interval_us * (n % phases) // phases, starts_at)
+                every(interval_us, interval_us * (n % phases) // phases, starts_at, "call", target)
                 for n in range(jobs)
             ]
             await create(parts, news)
             await parts.node.start()
             quiet()
             await asyncio.sleep(max(0, starts_at - parts.clock.now()) / SECOND_US + WARM_S)
-            before, cpu, began = tally.succeeded, time.process_time(), time.perf_counter()
-            await asyncio.sleep(seconds)
-            count, took = tally.succeeded - before, time.perf_counter() - began
-            cpu = time.process_time() - cpu
-            if tally.others:
-                raise SystemExit(f"{tally.others} runs did not succeed")
-    return count / took, cpu / took
+            return await tally.steady(seconds)
 
 
 async def bare(port: int, seconds: float) -> float:
@@ -77,18 +71,6 @@ async def bare(port: int, seconds: float) -> float:
 
         await asyncio.gather(*(call() for _ in range(CONNECTIONS)))
     return count / seconds
-
-
-def _calling(port: int, interval_us: int, phase_at: int, starts_at: int) -> NewJob:
-    return NewJob(
-        spec=JobSpec(
-            name="call",
-            timing=EveryTiming(interval_us=interval_us, phase_at=phase_at),
-            starts_at=starts_at,
-            target=HttpTarget(url=f"http://127.0.0.1:{port}/hook"),
-            misfire=Misfire(grace_us=3600 * SECOND_US),
-        )
-    )
 
 
 def _calls(port: int) -> int:

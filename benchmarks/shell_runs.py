@@ -14,11 +14,10 @@ import time
 from pathlib import Path
 
 from benchmarks._report import Report, Size, at_least, options_of
-from benchmarks._system import Tally, create, quiet, run, scratch, settings_for, system
+from benchmarks._system import Tally, create, every, quiet, run, scratch, settings_for, system
 from hourhand.config.settings import WorkerSettings
 from hourhand.core.instant import SECOND_US
-from hourhand.core.model import EveryTiming, JobSpec, Misfire, ShellTarget
-from hourhand.services.jobs import NewJob
+from hourhand.core.model import ShellTarget
 
 CONCURRENCY = 64
 WARM_S = 2.0
@@ -37,19 +36,15 @@ async def recorded(argv: tuple[str, ...], jobs: int, demand: int, seconds: float
         )
         async with system(settings, tally) as parts:
             starts_at = parts.clock.now() + 3 * SECOND_US
-            await create(
-                parts, [_job(argv, interval_us, interval_us * n // jobs, starts_at) for n in range(jobs)]
-            )
+            target = ShellTarget(argv=argv)
+            news = [
+                every(interval_us, interval_us * n // jobs, starts_at, "command", target) for n in range(jobs)
+            ]
+            await create(parts, news)
             await parts.node.start()
             quiet()
             await asyncio.sleep(max(0, starts_at - parts.clock.now()) / SECOND_US + WARM_S)
-            before, cpu, began = tally.succeeded, time.process_time(), time.perf_counter()
-            await asyncio.sleep(seconds)
-            count, took = tally.succeeded - before, time.perf_counter() - began
-            cpu = time.process_time() - cpu
-            if tally.others:
-                raise SystemExit(f"{tally.others} runs did not succeed")
-    return count / took, cpu / took
+            return await tally.steady(seconds)
 
 
 async def bare(argv: tuple[str, ...], seconds: float) -> float:
@@ -80,18 +75,6 @@ def _bare(argv: tuple[str, ...], seconds: float) -> float:
     """The same on a plain loop of its own."""
     with asyncio.Runner(loop_factory=asyncio.new_event_loop) as runner:
         return runner.run(bare(argv, seconds))
-
-
-def _job(argv: tuple[str, ...], interval_us: int, phase_at: int, starts_at: int) -> NewJob:
-    return NewJob(
-        spec=JobSpec(
-            name="command",
-            timing=EveryTiming(interval_us=interval_us, phase_at=phase_at),
-            starts_at=starts_at,
-            target=ShellTarget(argv=argv),
-            misfire=Misfire(grace_us=3600 * SECOND_US),
-        )
-    )
 
 
 async def main() -> None:

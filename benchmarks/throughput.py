@@ -7,7 +7,6 @@ of steady time is counted. The same with few jobs beside it says whether the num
 """
 
 import asyncio
-import time
 from pathlib import Path
 
 from benchmarks._report import Report, Size, at_least, below, options_of
@@ -48,12 +47,7 @@ async def measure(jobs: int, seconds: float) -> tuple[float, float]:
             await until(parts, starts_at - HORIZON_S * SECOND_US)
             await parts.node.start()
             await until(parts, starts_at + 5 * SECOND_US)  # the pipeline is full
-            before, cpu, began = tally.succeeded, time.process_time(), time.perf_counter()
-            await asyncio.sleep(seconds)
-            count, took = tally.succeeded - before, time.perf_counter() - began
-            if tally.others:
-                raise SystemExit(f"{tally.others} runs did not succeed")
-            return count / took, (time.process_time() - cpu) / took
+            return await tally.steady(seconds)
 
 
 async def until(parts: Parts, at: int) -> None:
