@@ -1,6 +1,7 @@
 """What happens after an attempt: retry when, or give up.
 
-Pure. The attempt hands in what it saw; the answer is a `Verdict` that `core.lifecycle` can apply.
+Pure. The attempt hands in what it saw; the answer is a `Verdict` that `core.lifecycle` can apply, or, of a run in
+somebody's hand, the `Settlement` that commits it.
 """
 
 from enum import StrEnum
@@ -11,6 +12,7 @@ from hourhand.core.identity import jitter_us
 from hourhand.core.instant import MINUTE_US, SECOND_US
 from hourhand.core.lifecycle import Event
 from hourhand.core.model import Delivery, JobSpec
+from hourhand.core.run import ClaimedRun, Settlement
 
 _LEAST_WAIT_US = 5 * SECOND_US  # for somebody who can run it; then a quarter of its age
 _MOST_WAIT_US = 10 * MINUTE_US
@@ -70,6 +72,40 @@ def decide(
             return Verdict(event=Event.CANCEL, tries=tries)
         case Outcome.FAILED | Outcome.TIMED_OUT | Outcome.LOST:
             return _after_failure(outcome, spec, job_id, scheduled_at, tries + 1, now_at, failure)
+
+
+def settled(
+    run: ClaimedRun,
+    outcome: Outcome,
+    failure: Failure,
+    *,
+    started_at: int | None,
+    now_at: int,
+    detail: str | None,
+) -> Settlement:
+    """An attempt that ended now, with what becomes of its run."""
+    verdict = decide(
+        outcome,
+        run.spec,
+        job_id=run.job_id,
+        scheduled_at=run.scheduled_at,
+        tries=run.tries,
+        now_at=now_at,
+        failure=failure,
+    )
+    return Settlement(
+        job_id=run.job_id,
+        scheduled_at=run.scheduled_at,
+        slot=run.slot,
+        fence=run.fence,
+        event=verdict.event,
+        version=run.version,
+        tries=verdict.tries,
+        due_at=verdict.due_at,
+        started_at=started_at,
+        finished_at=now_at,
+        detail=detail,
+    )
 
 
 def backoff_us(spec: JobSpec, *, job_id: int, scheduled_at: int, tries: int) -> int:

@@ -12,7 +12,7 @@ import msgspec
 from hourhand.clock import Clock
 from hourhand.core.instant import format_instant
 from hourhand.core.lifecycle import Event, Reason
-from hourhand.core.retry import Failure, Outcome, decide
+from hourhand.core.retry import Failure, Outcome, settled
 from hourhand.core.run import ClaimedRun, Settlement
 from hourhand.core.why import CLAIMED_AT, WORTH_SPLITTING_US
 from hourhand.ports.target import Result, Target
@@ -56,29 +56,14 @@ class Attempt:
 
     def settled(self, result: Result, now_at: int) -> Settlement:
         """The outcome of an attempt, decided by policy."""
-        run = self.run
-        verdict = decide(
-            result.outcome,
-            run.spec,
-            job_id=run.job_id,
-            scheduled_at=run.scheduled_at,
-            tries=run.tries,
-            now_at=now_at,
-            failure=result.failure,
-        )
         detail = self._with_claim(result.detail)
-        return Settlement(
-            job_id=run.job_id,
-            scheduled_at=run.scheduled_at,
-            slot=run.slot,
-            fence=run.fence,
-            event=verdict.event,
-            version=run.version,
-            tries=verdict.tries,
-            due_at=verdict.due_at,
+        return settled(
+            self.run,
+            result.outcome,
+            result.failure,
             started_at=self.started_at,
-            finished_at=now_at,
-            detail=None if detail is None else _kept(detail, run),
+            now_at=now_at,
+            detail=None if detail is None else _kept(detail, self.run),
         )
 
     def _with_claim(self, detail: dict[str, Any] | None) -> dict[str, Any] | None:

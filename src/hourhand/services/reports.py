@@ -21,7 +21,7 @@ from hourhand.core.report import (
     shortened_message,
     was_unreported,
 )
-from hourhand.core.retry import decide
+from hourhand.core.retry import settled
 from hourhand.core.run import (
     AttemptFacts,
     AttemptRow,
@@ -133,32 +133,11 @@ class Reports:
 
 
 def _settlement(attempt: OpenAttempt, report: Report, now_at: int) -> Settlement:
-    run = attempt.run
     outcome, failure = outcome_of(report)
     if attempt.deleted:  # there is nothing left to try it again for
         failure = msgspec.structs.replace(failure, retryable=False)
-    verdict = decide(
-        outcome,
-        run.spec,
-        job_id=run.job_id,
-        scheduled_at=run.scheduled_at,
-        tries=run.tries,
-        now_at=now_at,
-        failure=failure,
-    )
-    return Settlement(
-        job_id=run.job_id,
-        scheduled_at=run.scheduled_at,
-        slot=run.slot,
-        fence=run.fence,
-        event=verdict.event,
-        version=run.version,
-        tries=verdict.tries,
-        due_at=verdict.due_at,
-        started_at=attempt.began_at,
-        finished_at=now_at,
-        detail=_encode(detail_of(report)).decode(),
-    )
+    detail = _encode(detail_of(report)).decode()
+    return settled(attempt.run, outcome, failure, started_at=attempt.began_at, now_at=now_at, detail=detail)
 
 
 def _over(ended: AttemptRow | None, report: Report) -> Receipt:
