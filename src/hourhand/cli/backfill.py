@@ -10,8 +10,9 @@ from hourhand.cli.job_view import job_of, with_id
 from hourhand.cli.jobs import JobName
 from hourhand.cli.options import Call, command
 from hourhand.cli.output import Column, Form
-from hourhand.cli.paging import Cursor, Limit
+from hourhand.cli.paging import Cursor, Limit, OfJob
 from hourhand.cli.times import day_or_time, duration_s, in_zone, zone_of
+from hourhand.cli.waiting import Timeout
 
 BackfillId = Annotated[str, typer.Argument(metavar="BACKFILL", help="Its id, such as B-….")]
 
@@ -49,9 +50,7 @@ def create(
     wait: Annotated[
         bool, typer.Option("--wait", help="Until it is done; exit 7 if not all of it succeeded.")
     ] = False,
-    timeout: Annotated[
-        str | None, typer.Option(metavar="30s", help="How long to wait at most; then exit 9.")
-    ] = None,
+    timeout: Timeout = None,
 ) -> int | None:
     """Run a job for the times of a range that have no run yet, behind live traffic."""
     timeout_s = duration_s(timeout, "--timeout")
@@ -80,7 +79,7 @@ def create(
 
 def list_backfills(
     call: Call,
-    job: Annotated[str | None, typer.Option(metavar="JOB", help="Only of one job.")] = None,
+    job: OfJob = None,
     limit: Limit = 50,
     cursor: Cursor = None,
 ) -> None:

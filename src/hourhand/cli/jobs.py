@@ -19,9 +19,9 @@ from hourhand.cli.job_view import (
 )
 from hourhand.cli.options import Call, command
 from hourhand.cli.paging import Cursor, Limit
-from hourhand.cli.run_view import watch
 from hourhand.cli.text import plural
 from hourhand.cli.times import duration_s, in_zone, zone_of
+from hourhand.cli.waiting import Timeout, Wait, made_run
 
 JobName = Annotated[str, typer.Argument(metavar="JOB", help="Its id, key, or name if only one has it.")]
 JobFile = Annotated[
@@ -186,12 +186,8 @@ def resume(call: Call, job: JobName) -> None:
 def run(
     call: Call,
     job: JobName,
-    wait: Annotated[
-        bool, typer.Option("--wait", help="Until it is done; exit 7 if it does not succeed.")
-    ] = False,
-    timeout: Annotated[
-        str | None, typer.Option(metavar="30s", help="How long to wait at most; then exit 9.")
-    ] = None,
+    wait: Wait = False,
+    timeout: Timeout = None,
     downstream: Annotated[
         bool, typer.Option("--downstream", help="Run all that follow it after it; --wait is for this one.")
     ] = False,
@@ -203,11 +199,8 @@ def run(
     if downstream:
         verb = "would run" if call.dry_run else "run"
         call.out.note(f"{plural(answer['followed_by'], 'job')} {verb} after it, if it succeeds")
-    if wait and not call.dry_run:
-        return watch(call, answer["run_id"], timeout_s)
     words = f"{with_id(found)} would run now" if call.dry_run else f"runs as {answer['run_id']}"
-    call.out.document(answer, answer["run_id"], lambda: call.out.line(words))
-    return None
+    return made_run(call, answer, words, wait=wait, timeout_s=timeout_s)
 
 
 def skip(

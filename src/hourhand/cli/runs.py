@@ -10,9 +10,10 @@ from hourhand.cli.fields import decoded
 from hourhand.cli.job_view import run_columns
 from hourhand.cli.options import Call, command
 from hourhand.cli.output import Column
-from hourhand.cli.paging import Cursor, Limit
+from hourhand.cli.paging import Cursor, Limit, OfJob
 from hourhand.cli.run_view import show_log, show_run, watch
 from hourhand.cli.times import duration_s, now
+from hourhand.cli.waiting import Timeout, Wait, made_run
 from hourhand.core.instant import SECOND_US, format_instant
 
 RunId = Annotated[str, typer.Argument(metavar="RUN", help="Its id, such as J-…@20261116T080000Z.")]
@@ -31,7 +32,7 @@ def register(app: typer.Typer) -> None:
 
 def list_runs(
     call: Call,
-    job: Annotated[str | None, typer.Option(metavar="JOB", help="Only of one job.")] = None,
+    job: OfJob = None,
     state: Annotated[
         list[str] | None, typer.Option(metavar="STATE", help="Such as FAILED or RUNNING; may be repeated.")
     ] = None,
@@ -78,9 +79,7 @@ def logs(
 def watch_run(
     call: Call,
     run: RunId,
-    timeout: Annotated[
-        str | None, typer.Option(metavar="30s", help="How long to wait at most; then exit 9.")
-    ] = None,
+    timeout: Timeout = None,
 ) -> int:
     """Wait for a run and print each attempt; exit 7 if it does not succeed."""
     return watch(call, run, duration_s(timeout, "--timeout"))
@@ -136,21 +135,14 @@ def report(
 def rerun(
     call: Call,
     run: RunId,
-    wait: Annotated[
-        bool, typer.Option("--wait", help="Until it is done; exit 7 if it does not succeed.")
-    ] = False,
-    timeout: Annotated[
-        str | None, typer.Option(metavar="30s", help="How long to wait at most; then exit 9.")
-    ] = None,
+    wait: Wait = False,
+    timeout: Timeout = None,
 ) -> int | None:
     """Repeat a run that has ended, as a new run of the job as it is now."""
     timeout_s = duration_s(timeout, "--timeout")
     answer = call.client.runs.rerun(run, dry_run=call.dry_run)
-    if wait and not call.dry_run:
-        return watch(call, answer["run_id"], timeout_s)
     words = f"{run} would be repeated" if call.dry_run else f"runs again as {answer['run_id']}"
-    call.out.document(answer, answer["run_id"], lambda: call.out.line(words))
-    return None
+    return made_run(call, answer, words, wait=wait, timeout_s=timeout_s)
 
 
 def cancel(call: Call, run: RunId) -> None:

@@ -66,10 +66,8 @@ def plan(
     exit_code: ExitCode = False,
 ) -> int:
     """Say what `apply` would change, and change nothing."""
-    from hourhand.cli.files.applying import Wish, run_apply
-
-    wish = Wish(sources=sources, files=file, set_name=set_name, prune=prune, take_over=take_over)
-    return run_apply(call, wish, exit_code=exit_code, dry_run=True)
+    call.dry_run = True
+    return apply(call, sources, file, set_name, prune, take_over, exit_code)
 
 
 def export(
