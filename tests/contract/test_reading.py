@@ -58,6 +58,21 @@ async def test_a_set_is_listed_page_by_page_as_it_is_now(scene: Scene) -> None:
     assert [job.id for job in await listed(scene, limit=2, set_name="a")] == [8, 7, 1]
 
 
+@pytest.mark.parametrize("most", [1, 2, 3, 100_000])
+async def test_names_that_few_or_many_begin_with(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch, most: int
+) -> None:
+    monkeypatch.setattr("hourhand.stores.relational.reading.WIDE_PREFIX", most)
+    names = ("report-a", "repair", "report-b", "other", "report-c")
+    jobs = {name: (await scene.create(spec(name=name))).id for name in names}
+    await scene.create(spec(name="report-d"), tenant="other")
+    for prefix in ("re", "report-", "report-b", "o", "p"):
+        expected = [jobs[name] for name in reversed(names) if name.startswith(prefix)]
+        for limit in (1, 2, 50):
+            found = await listed(scene, limit=limit, name_prefix=prefix)
+            assert [job.id for job in found] == expected, (prefix, limit)
+
+
 async def test_jobs_are_filtered(scene: Scene) -> None:
     plain = await scene.create(spec(name="report-daily", tags=("billing",), set_name="files"))
     paused = await scene.create(spec(name="report-weekly", tags=("billing", "slow")), paused=True)

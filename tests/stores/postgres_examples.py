@@ -214,8 +214,8 @@ JOBS = {
     "add_to_set": Example(([BIG], ["set-3"], [_JOB])),
     "drop_from_set": Example((BIG, "set-3", 3)),
     "named_page": Example(
-        {"tenant": BIG, "low": "job-1", "high": "job-2", "before": 150_000, "limit": PAGE},
-        5_001,
+        {"tenant": BIG, "low": "job-1", "high": "job-2", "before": 150_000, "limit": PAGE, "wide": 100_000},
+        100_001,
         "as many of a name are put in order",
     ),
     "failing_page": Example((150_000, BIG, PAGE)),

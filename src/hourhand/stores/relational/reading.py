@@ -24,6 +24,7 @@ from hourhand.stores.relational.rows import (
 )
 from hourhand.stores.relational.tx import Tx
 
+WIDE_PREFIX = 100_000  # from so many jobs on, the newest are looked through instead of the named put in order
 _NEWEST_ID = (1 << 63) - 1
 _SCAN = 5_000  # rows that one page may look at before it answers with less
 _DISORDER_US = 10 * SECOND_US  # outcomes are committed this much later than they finished, hardly more
@@ -163,7 +164,7 @@ async def _job_rows(tx: Tx, tenant: str, query: JobQuery, before: int, size: int
         return await tx.all("set_page", (before, tenant, query.set_name, size))
     if query.name_prefix:
         low = query.name_prefix
-        bounds = {"low": low, "high": low + "\U0010ffff"}
+        bounds = {"low": low, "high": low + "\U0010ffff", "wide": WIDE_PREFIX}
         return await tx.all("named_page", {"tenant": tenant, "before": before, "limit": size, **bounds})
     if query.state is JobState.PAUSED:
         return await tx.all("paused_page", (before, tenant, size))

@@ -72,12 +72,13 @@ DELETE FROM job_sets WHERE tenant = $1 AND set_name = $2 AND job_id = $3;
 -- named_page: jobs whose name begins so, newest first; where too many do, all jobs, for the caller to choose from
 WITH named AS MATERIALIZED (
     SELECT id FROM jobs WHERE tenant = :tenant AND name >= :low AND name < :high
-    ORDER BY tenant, name LIMIT 5001)
+    ORDER BY tenant, name LIMIT :wide::bigint + 1),
+wide AS MATERIALIZED (SELECT count(*) > :wide::bigint AS is_so FROM named)
 (SELECT * FROM job_records WHERE id = ANY (ARRAY(
-    SELECT id FROM named WHERE id < :before::bigint AND (SELECT count(*) FROM named) <= 5000
+    SELECT id FROM named WHERE id < :before::bigint AND NOT (SELECT is_so FROM wide)
     ORDER BY id DESC LIMIT :limit)))
 UNION ALL
-(SELECT * FROM job_records WHERE (SELECT count(*) FROM named) > 5000 AND id < :before::bigint AND tenant = :tenant
+(SELECT * FROM job_records WHERE (SELECT is_so FROM wide) AND id < :before::bigint AND tenant = :tenant
     ORDER BY tenant DESC, id DESC LIMIT :limit)
 ORDER BY id DESC;
 

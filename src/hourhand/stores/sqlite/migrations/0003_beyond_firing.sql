@@ -157,3 +157,8 @@ CREATE INDEX versions_gone ON versions (job_id, version_from) WHERE deleted = 1;
 -- In the same step, since the version before goes on working at a database that is one step further.
 
 ALTER TABLE nodes ADD COLUMN serves TEXT;
+
+-- Dead letters by cause, without a look at what each says: the index in order of time knows the cause too.
+
+DROP INDEX dead_newest;
+CREATE INDEX dead_newest ON dead (tenant, failed_at, job_id, scheduled_at, fingerprint);

@@ -61,15 +61,16 @@ INSERT INTO job_sets (tenant, set_name, job_id) VALUES (?, ?, ?) ON CONFLICT DO 
 DELETE FROM job_sets WHERE tenant = ? AND set_name = ? AND job_id = ?;
 
 -- named_page: jobs whose name begins so, newest first; where very many do, all jobs, for the caller to choose from
-WITH named AS MATERIALIZED (
-    SELECT id FROM jobs WHERE tenant = :tenant AND name >= :low AND name < :high LIMIT 5001)
+WITH wide (is_so) AS MATERIALIZED (
+    SELECT EXISTS (SELECT 1 FROM jobs WHERE tenant = :tenant AND name >= :low AND name < :high LIMIT 1 OFFSET :wide))
 SELECT r.* FROM (
-    SELECT id FROM named WHERE (SELECT count(*) FROM named) <= 5000 AND id < :before
+    SELECT * FROM (
+        SELECT id FROM jobs WHERE tenant = :tenant AND +id < :before AND name >= :low
+            AND name < (SELECT iif(is_so, :low, :high) FROM wide) ORDER BY +id DESC LIMIT :limit)
     UNION ALL
     SELECT * FROM (
-        SELECT id FROM jobs WHERE +tenant = :tenant
-            AND id < (SELECT CASE WHEN count(*) > 5000 THEN :before ELSE 0 END FROM named) ORDER BY id DESC LIMIT :limit)
-    ORDER BY id DESC LIMIT :limit) AS n
+        SELECT id FROM jobs WHERE +tenant = :tenant AND id < (SELECT iif(is_so, :before, 0) FROM wide) ORDER BY id DESC LIMIT :limit)
+    ) AS n
 CROSS JOIN job_records AS r ON r.id = n.id ORDER BY r.id DESC;
 
 -- failing_page: jobs with something in dead letters or retrying, newest first; leaps from job to job, however many letters each has
