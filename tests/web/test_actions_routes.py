@@ -7,7 +7,9 @@ from hourhand.clock import ManualClock
 from hourhand.core.instant import HOUR_US, MINUTE_US, SECOND_US
 from hourhand.core.lifecycle import Event
 from hourhand.stores.sqlite.store import SqliteStore
-from hourhand.web.shapes import JobAnswer, NextTimes, RunAnswer, RunList, VersionList
+from hourhand.web.shapes.jobs import JobAnswer, VersionList
+from hourhand.web.shapes.runs import RunAnswer, RunList
+from hourhand.web.shapes.schedules import NextTimes
 from tests.web import worker
 from tests.web.test_jobs_routes import create
 

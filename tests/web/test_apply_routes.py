@@ -5,7 +5,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from hourhand.web.shapes import ApplyAnswer, ApplyResult
+from hourhand.web.shapes.batches import ApplyAnswer, ApplyResult
 from tests.web.test_jobs_routes import DAILY, total
 
 DOCUMENT = {**DAILY, "key": "a"}

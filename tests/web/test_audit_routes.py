@@ -8,8 +8,8 @@ import pytest
 from hourhand.clock import ManualClock
 from hourhand.core.instant import MINUTE_US, SECOND_US, format_instant
 from hourhand.stores.sqlite.store import SqliteStore
-from hourhand.web.audit_shapes import AuditAnswer
 from hourhand.web.routes import audits
+from hourhand.web.shapes.audits import AuditAnswer
 from tests.web import worker
 
 DOCUMENT = {"name": "often", "every": "1m", "callback_url": "https://example.com/hook"}

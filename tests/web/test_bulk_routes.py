@@ -9,7 +9,7 @@ import pytest
 
 from hourhand.web import lists
 from hourhand.web.routes import bulk
-from hourhand.web.shapes import BulkAnswer
+from hourhand.web.shapes.batches import BulkAnswer
 from tests.web.test_jobs_routes import DAILY, total
 
 NDJSON = {"Content-Type": "application/x-ndjson"}

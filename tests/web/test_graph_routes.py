@@ -10,8 +10,10 @@ from hourhand.clock import ManualClock
 from hourhand.core.instant import SECOND_US
 from hourhand.core.lifecycle import Event
 from hourhand.stores.sqlite.store import SqliteStore
-from hourhand.web.graph_shapes import GraphAnswer
-from hourhand.web.shapes import ApplyAnswer, BulkAnswer, JobAnswer, RunAnswer, RunList
+from hourhand.web.shapes.batches import ApplyAnswer, BulkAnswer
+from hourhand.web.shapes.graphs import GraphAnswer
+from hourhand.web.shapes.jobs import JobAnswer
+from hourhand.web.shapes.runs import RunAnswer, RunList
 from tests.web import worker
 
 URL = "https://example.com/hook"

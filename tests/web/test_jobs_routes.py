@@ -8,7 +8,8 @@ import pytest
 from hourhand.clock import ManualClock
 from hourhand.core.instant import HOUR_US, MINUTE_US, SECOND_US
 from hourhand.stores.sqlite.store import SqliteStore
-from hourhand.web.shapes import Created, Deleted, JobAnswer, JobList, RunList, StatusAnswer
+from hourhand.web.shapes.jobs import Created, Deleted, JobAnswer, JobList, StatusAnswer
+from hourhand.web.shapes.runs import RunList
 from tests.web import worker
 
 URL = "https://example.com/hook"

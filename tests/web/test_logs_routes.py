@@ -15,7 +15,8 @@ from hourhand.core.log import LogChunk, Stream
 from hourhand.core.run import ClaimedRun
 from hourhand.services import run_logs
 from hourhand.stores.sqlite.store import SqliteStore
-from hourhand.web.shapes import JobAnswer, LogAnswer
+from hourhand.web.shapes.jobs import JobAnswer
+from hourhand.web.shapes.logs import LogAnswer
 from tests.web import worker
 
 SHELL = {"type": "shell", "argv": ["backup", "--all"]}

@@ -5,7 +5,8 @@ import httpx2
 from hourhand.clock import ManualClock
 from hourhand.core.instant import SECOND_US
 from hourhand.stores.sqlite.store import SqliteStore
-from hourhand.web.shapes import OverviewAnswer, RunList, StripList
+from hourhand.web.shapes.runs import RunList, StripList
+from hourhand.web.shapes.system import OverviewAnswer
 from tests.web.conftest import MakeApp
 from tests.web.test_guards import asking
 from tests.web.test_jobs_routes import create

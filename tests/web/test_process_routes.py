@@ -7,7 +7,7 @@ from hourhand import __version__
 from hourhand.clock import ManualClock
 from hourhand.core.instant import SECOND_US
 from hourhand.stores.sqlite.store import SqliteStore
-from hourhand.web.shapes import Health, NodeList, Readiness
+from hourhand.web.shapes.system import Health, NodeList, Readiness
 from tests.web.conftest import MakeApp
 from tests.web.test_guards import asking
 

@@ -11,7 +11,7 @@ from hourhand.core.lifecycle import Event
 from hourhand.core.report import report_token
 from hourhand.core.run import ClaimedRun
 from hourhand.stores.sqlite.store import SqliteStore
-from hourhand.web.shapes import ReportAnswer, RunAnswer
+from hourhand.web.shapes.runs import ReportAnswer, RunAnswer
 from tests.web import worker
 from tests.web.test_jobs_routes import create
 

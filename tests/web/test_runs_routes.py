@@ -8,14 +8,8 @@ import pytest
 from hourhand.clock import ManualClock
 from hourhand.core.instant import HOUR_US, SECOND_US
 from hourhand.stores.sqlite.store import SqliteStore
-from hourhand.web.shapes import (
-    DeadChange,
-    DeadGroupList,
-    DeadLetterAnswer,
-    DeadLetterList,
-    RunAnswer,
-    RunList,
-)
+from hourhand.web.shapes.dead_letters import DeadChange, DeadGroupList, DeadLetterAnswer, DeadLetterList
+from hourhand.web.shapes.runs import RunAnswer, RunList
 from tests.web import worker
 from tests.web.test_jobs_routes import create
 

@@ -5,7 +5,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from hourhand.web.shapes import Preview
+from hourhand.web.shapes.schedules import Preview
 
 
 async def preview(client: httpx2.AsyncClient, **asked: Any) -> Preview:

@@ -17,7 +17,9 @@ from hourhand.services.runs import Runs
 from hourhand.stores.sharded import ShardedStore
 from hourhand.stores.sqlite import SqliteStore
 from hourhand.web.app import create_app
-from hourhand.web.shapes import JobList, OverviewAnswer, RunList, StripList
+from hourhand.web.shapes.jobs import JobList
+from hourhand.web.shapes.runs import RunList, StripList
+from hourhand.web.shapes.system import OverviewAnswer
 from tests.services.world import FaultyStore
 from tests.web import worker
 from tests.web.conftest import ADDRESS

@@ -8,7 +8,7 @@ import pytest
 from hourhand.clock import ManualClock
 from hourhand.core.instant import DAY_US
 from hourhand.stores.sqlite.store import SqliteStore
-from hourhand.web.why_shapes import WhyAnswer
+from hourhand.web.shapes.why import WhyAnswer
 
 DAILY = {
     "name": "daily",

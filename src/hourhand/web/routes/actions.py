@@ -22,7 +22,6 @@ from hourhand.web.answers import (
     time_answers,
     version_answers,
 )
-from hourhand.web.backfill_shapes import SkipAnswer
 from hourhand.web.context import WebContext, caller_of
 from hourhand.web.cursors import page, read_cursor, write_cursor
 from hourhand.web.faults import validated
@@ -44,15 +43,10 @@ from hourhand.web.requests import (
 )
 from hourhand.web.routes.jobs import JobIdText, changed_answer
 from hourhand.web.schema import JobDocument, PauseDocument, RunDocument, SkipDocument
-from hourhand.web.shapes import (
-    JobAnswer,
-    MissedList,
-    NextTimes,
-    RunList,
-    Started,
-    StatusAnswer,
-    VersionList,
-)
+from hourhand.web.shapes.backfills import SkipAnswer
+from hourhand.web.shapes.jobs import JobAnswer, MissedList, StatusAnswer, VersionList
+from hourhand.web.shapes.runs import RunList, Started
+from hourhand.web.shapes.schedules import NextTimes
 
 router = APIRouter(tags=["jobs"], route_class=StrictRoute)
 

@@ -29,7 +29,7 @@ from hourhand.web.problems import REQUEST_ID, problem_of
 from hourhand.web.references import parents_named, referenced
 from hourhand.web.requests import DryRun, StrictRoute
 from hourhand.web.schema import JobDocument
-from hourhand.web.shapes import ApplyAnswer
+from hourhand.web.shapes.batches import ApplyAnswer
 
 router = APIRouter(tags=["jobs"], route_class=StrictRoute)
 

@@ -7,11 +7,11 @@ from starlette.responses import Response
 
 from hourhand.core.instant import SECOND_US
 from hourhand.web.answers import json_answer
-from hourhand.web.audit_shapes import AuditAnswer, audit_answer
 from hourhand.web.context import caller_of
 from hourhand.web.cursors import read_cursor, write_cursor
 from hourhand.web.openapi import problems
 from hourhand.web.requests import CursorText, StrictRoute, instant_in, job_filter_in
+from hourhand.web.shapes.audits import AuditAnswer, audit_answer
 
 WITHIN_US = 10 * SECOND_US  # of one request; then the answer says where to go on
 

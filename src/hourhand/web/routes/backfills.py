@@ -12,7 +12,6 @@ from hourhand.core.instant import format_instant
 from hourhand.errors import Ambiguous, NotFound
 from hourhand.ports.backfills import BackfillQuery
 from hourhand.web.answers import instant, json_answer
-from hourhand.web.backfill_shapes import BackfillAnswer, BackfillList
 from hourhand.web.context import WebContext, caller_of
 from hourhand.web.cursors import page, read_cursor, write_cursor
 from hourhand.web.faults import refusal, validated
@@ -30,6 +29,7 @@ from hourhand.web.requests import (
     json_body,
 )
 from hourhand.web.schema import BackfillDocument
+from hourhand.web.shapes.backfills import BackfillAnswer, BackfillList
 
 router = APIRouter(tags=["backfills"], route_class=StrictRoute)
 

@@ -26,7 +26,7 @@ from hourhand.web.problems import REQUEST_ID, problem_of
 from hourhand.web.references import parents_named, referenced
 from hourhand.web.requests import NDJSON, DryRun, StrictRoute, content_type
 from hourhand.web.schema import JobDocument
-from hourhand.web.shapes import BulkAnswer
+from hourhand.web.shapes.batches import BulkAnswer
 
 router = APIRouter(tags=["jobs"], route_class=StrictRoute)
 

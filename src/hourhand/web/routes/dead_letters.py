@@ -32,7 +32,7 @@ from hourhand.web.requests import (
 )
 from hourhand.web.routes.runs import RunIdText
 from hourhand.web.schema import DeadFilterDocument, DeadRequeueDocument, DeadSelectionDocument
-from hourhand.web.shapes import DeadChange, DeadGroupList, DeadLetterAnswer, DeadLetterList
+from hourhand.web.shapes.dead_letters import DeadChange, DeadGroupList, DeadLetterAnswer, DeadLetterList
 
 router = APIRouter(tags=["dead letters"], route_class=StrictRoute)
 

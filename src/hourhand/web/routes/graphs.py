@@ -7,10 +7,10 @@ from starlette.responses import Response
 
 from hourhand.web.answers import graph_answer, json_answer
 from hourhand.web.context import caller_of
-from hourhand.web.graph_shapes import GraphAnswer
 from hourhand.web.openapi import problems
 from hourhand.web.requests import StrictRoute, instant_in, job_id_in
 from hourhand.web.routes.jobs import JobIdText
+from hourhand.web.shapes.graphs import GraphAnswer
 
 router = APIRouter(tags=["jobs"], route_class=StrictRoute)
 

@@ -31,7 +31,8 @@ from hourhand.web.requests import (
     prefers_representation,
 )
 from hourhand.web.schema import JobDocument
-from hourhand.web.shapes import Created, Deleted, JobAnswer, JobList, StripList
+from hourhand.web.shapes.jobs import Created, Deleted, JobAnswer, JobList
+from hourhand.web.shapes.runs import StripList
 
 router = APIRouter(tags=["jobs"], route_class=StrictRoute)
 

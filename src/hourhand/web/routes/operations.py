@@ -10,7 +10,7 @@ from hourhand.web.answers import json_answer, node_answer, overview_answer
 from hourhand.web.context import caller_of, context_of
 from hourhand.web.openapi import describe, problems
 from hourhand.web.requests import StrictRoute
-from hourhand.web.shapes import Health, NodeList, OverviewAnswer, Readiness
+from hourhand.web.shapes.system import Health, NodeList, OverviewAnswer, Readiness
 
 router = APIRouter(tags=["operations"], route_class=StrictRoute)
 process_router = APIRouter(tags=["operations"])

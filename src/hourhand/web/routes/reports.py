@@ -18,7 +18,7 @@ from hourhand.web.openapi import problems, takes
 from hourhand.web.report_document import ReportDocument, report_faults, report_in
 from hourhand.web.requests import DryRun, StrictRoute, json_body, run_key_in
 from hourhand.web.routes.runs import RunIdText
-from hourhand.web.shapes import ReportAnswer
+from hourhand.web.shapes.runs import ReportAnswer
 
 router = APIRouter(tags=["runs"], route_class=StrictRoute)
 

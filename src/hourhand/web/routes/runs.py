@@ -31,7 +31,8 @@ from hourhand.web.requests import (
     job_filter_in,
     run_key_in,
 )
-from hourhand.web.shapes import LogAnswer, RunAnswer, RunList, Started
+from hourhand.web.shapes.logs import LogAnswer
+from hourhand.web.shapes.runs import RunAnswer, RunList, Started
 
 router = APIRouter(tags=["runs"], route_class=StrictRoute)
 

@@ -14,7 +14,7 @@ from hourhand.web.json_text import read_object
 from hourhand.web.openapi import problems, takes
 from hourhand.web.requests import StrictRoute, json_body
 from hourhand.web.schema import ScheduleDocument
-from hourhand.web.shapes import Preview
+from hourhand.web.shapes.schedules import Preview
 from hourhand.web.timings import cron_timing
 
 router = APIRouter(tags=["schedules"], route_class=StrictRoute)

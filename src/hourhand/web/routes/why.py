@@ -11,7 +11,7 @@ from hourhand.web.context import caller_of
 from hourhand.web.openapi import problems
 from hourhand.web.requests import StrictRoute, instant_in, job_id_in
 from hourhand.web.routes.jobs import JobIdText
-from hourhand.web.why_shapes import WhyAnswer, why_answer
+from hourhand.web.shapes.why import WhyAnswer, why_answer
 
 router = APIRouter(tags=["jobs"], route_class=StrictRoute)
 
