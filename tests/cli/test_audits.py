@@ -3,7 +3,7 @@
 import pytest
 
 from hourhand.cli.audits import equation
-from hourhand.client.audit_parts import added
+from hourhand.client.resources.audits import added
 
 NUMBERS = {
     "expected": 1_440, "succeeded": 1_432, "skipped": 6, "failed": 0, "cancelled": 0, "waiting": 2, "missed": 4,

@@ -83,7 +83,7 @@ def recorder() -> Iterator[Recorder]:
 def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("hourhand.client.exchange.FIRST_PAUSE_S", 0.001)
     monkeypatch.setattr("hourhand.client.exchange.LONGEST_PAUSE_S", 0.002)
-    monkeypatch.setattr("hourhand.client.resources.FIRST_LOOK_S", 0.001)
+    monkeypatch.setattr("hourhand.client.resources.endpoints.FIRST_LOOK_S", 0.001)
 
 
 Ask = Callable[[str, str, tuple[Any, ...], dict[str, Any]], Any]

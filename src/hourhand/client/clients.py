@@ -17,7 +17,13 @@ import msgspec
 
 from hourhand.client.exchange import Patience
 from hourhand.client.flow import Answer, Awaiting, Blocking, Flow, Item, Pause, Request, Trouble
-from hourhand.client.resources import Audits, Backfills, DeadLetters, Jobs, Runs, Session, System
+from hourhand.client.resources.audits import Audits
+from hourhand.client.resources.backfills import Backfills
+from hourhand.client.resources.dead_letters import DeadLetters
+from hourhand.client.resources.endpoints import Session
+from hourhand.client.resources.jobs import Jobs
+from hourhand.client.resources.runs import Runs
+from hourhand.client.resources.system import System
 from hourhand.clock import SystemClock
 from hourhand.config.kinds import is_loopback
 from hourhand.core.url import masked_url, url_faults

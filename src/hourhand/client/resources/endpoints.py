@@ -1,0 +1,101 @@
+"""What all endpoints share: how a request is asked, a list read page by page, a thing watched until it is over."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from hourhand.client.exchange import Patience, document_in, exchange
+from hourhand.client.flow import D, Document, Flow, Item, Pause, Request, Resource
+from hourhand.clock import Clock
+from hourhand.core.instant import SECOND_US
+
+FIRST_LOOK_S = 0.1
+LONGEST_LOOK_S = 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Session:
+    """What all endpoints of a client share."""
+
+    server: str
+    patience: Patience
+    clock: Clock
+    new_key: Callable[[], str]
+
+
+class Endpoints(Resource[D]):
+    """What the endpoints of every noun are made of."""
+
+    def __init__(self, driver: D, session: Session) -> None:
+        super().__init__(driver)
+        self._session = session
+
+    def _ask(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, object] | None = None,
+        headers: Mapping[str, str | None] | None = None,
+        body: object = None,
+        repeatable: bool | None = None,
+    ) -> Flow[Document]:
+        request = Request(
+            method=method,
+            path=path,
+            query={
+                name: _text(value) for name, value in (query or {}).items() if value not in (None, False, [])
+            },
+            headers={name: value for name, value in (headers or {}).items() if value is not None},
+            body=body,
+            repeatable=method in ("GET", "PUT") if repeatable is None else repeatable,
+        )
+        answer = yield from exchange(request, self._session.patience, self._session.server)
+        document: Document = document_in(answer, self._session.server)
+        return document
+
+    def _change(
+        self, path: str, body: object, dry_run: bool = False, headers: Mapping[str, str] | None = None
+    ) -> Flow[Document]:
+        """A POST that does no more when it is repeated."""
+        query = {"dry_run": dry_run}
+        return self._ask("POST", path, body=body, query=query, headers=headers, repeatable=True)
+
+    def _pages(self, path: str, query: Mapping[str, object]) -> Flow[None]:
+        cursor = query.get("cursor")
+        while True:
+            page = yield from self._ask("GET", path, query={**query, "cursor": cursor})
+            for document in page["data"]:
+                yield Item(document)
+            cursor = page.get("next_cursor")
+            if cursor is None:
+                return
+
+    def _watch(
+        self,
+        path: str,
+        timeout_s: float | None,
+        *,
+        is_over: Callable[[Document], bool],
+        standing: Callable[[Document], str],
+    ) -> Flow[None]:
+        """What is there each time that it has changed, until it is over; TimeoutError says how it stands."""
+        clock = self._session.clock
+        ends_at = None if timeout_s is None else clock.now() + int(timeout_s * SECOND_US)
+        seen, look_s = None, FIRST_LOOK_S
+        while True:
+            document = yield from self._ask("GET", path)
+            if document != seen:
+                yield Item(document)
+                seen, look_s = document, FIRST_LOOK_S
+            if is_over(document):
+                return
+            if ends_at is not None and clock.now() >= ends_at:
+                raise TimeoutError(f"{standing(document)} after {timeout_s:g} s")
+            yield Pause(seconds=look_s)
+            look_s = min(look_s * 1.5, LONGEST_LOOK_S)
+
+
+def _text(value: object) -> str | list[str]:
+    if isinstance(value, list | tuple):
+        return [str(one) for one in value]
+    return "true" if value is True else str(value)
