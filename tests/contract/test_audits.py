@@ -139,6 +139,32 @@ async def test_one_time_jobs_also_of_the_past_and_of_paused_ones(scene: Scene) -
     assert await tally(scene) == Tally(expected=4, succeeded=3, skipped=1)
 
 
+async def test_a_paused_one_time_job_that_is_edited_before_anybody_ends_its_time(scene: Scene) -> None:
+    """Its time lies in the version before; the one in force still owes the end."""
+    asleep = await scene.create(spec(once(START_AT + MINUTE_US)))
+    await scene.pause(asleep)
+    scene.pass_time(70)
+    await scene.change(asleep, name="edited")
+    scene.pass_time(10 * 60)
+    report = await audit(scene.harness)
+    assert named(report) == [(Kind.UNPLANNED, asleep.id, START_AT + MINUTE_US)]
+    assert report.tally == Tally(expected=1, waiting=1)
+    await scene.tend()
+    assert await tally(scene) == Tally(expected=1, skipped=1)
+
+
+async def test_a_paused_one_time_job_is_ended_although_the_clock_is_set_back_after_its_edit(
+    scene: Scene,
+) -> None:
+    asleep = await scene.create(spec(once(START_AT + MINUTE_US)))
+    await scene.pause(asleep)
+    scene.pass_time(3_600)
+    await scene.change(asleep, name="edited")  # by a clock that is an hour ahead, before anybody has looked
+    scene.pass_time(-3_000)
+    await scene.tend()
+    assert await tally(scene) == Tally(expected=1, skipped=1)
+
+
 async def test_max_runs_starts_and_ends(scene: Scene) -> None:
     await scene.create(spec(MINUTELY, max_runs=3))
     await scene.create(spec(MINUTELY, starts_at=START_AT + 2 * MINUTE_US, ends_at=START_AT + 4 * MINUTE_US))

@@ -427,6 +427,21 @@ async def test_a_pause_that_ends_by_itself_gives_back_the_times_from_there_on(sc
     await _assert_all_covered(scene, job)
 
 
+async def test_an_edit_after_the_end_of_a_pause_that_nobody_has_seen_yet_does_not_prolong_it(
+    scene: Scene,
+) -> None:
+    job = await scene.create(spec(every(10)))
+    until = START_AT + 40 * SECOND_US
+    await scene.pause(job, until=until)
+    scene.go_to(until + 25 * SECOND_US)
+    await scene.change(job, name="edited", paused_until=until)
+    await scene.tend()
+    assert (await scene.get(job)).state is JobState.ACTIVE
+    await scene.plan(30 * SECOND_US)
+    assert await scene.planned(job) == seconds(70, 80, 90)
+    await _assert_all_covered(scene, job)
+
+
 async def test_a_second_pause_changes_only_when_it_ends(scene: Scene) -> None:
     job = await scene.create(spec(every(10)))
     await scene.pause(job, until=START_AT + 40 * SECOND_US)

@@ -17,7 +17,6 @@ def job(
     paused: bool = False,
     paused_until: int | None = None,
     until: int = FOREVER,
-    updated_at: int = 0,
 ) -> Job:
     return Job(
         id=1,
@@ -28,12 +27,12 @@ def job(
         since=0,
         until=until,
         created_at=0,
-        updated_at=updated_at,
+        updated_at=0,
     )
 
 
 @pytest.mark.parametrize(
-    ("one", "after", "moment"),
+    ("one", "seen", "moment"),
     [
         (job(), 0, None),
         (job(until=50), 0, 51),
@@ -46,11 +45,13 @@ def job(
         (job(OnceTiming(at=40), paused=True), 40, 40 + KEEP),
         (job(OnceTiming(at=40), paused=True, paused_until=30), 0, 30),
         (job(OnceTiming(at=-500)), 0, KEEP),
-        (job(OnceTiming(at=5), paused=True, updated_at=9), 8, 9),  # it was paused, or moved, too late
+        (job(OnceTiming(at=5), paused=True), None, 5),  # however long ago that was
+        (job(paused=True, paused_until=5), None, 5),
+        (job(until=5), None, 6),
     ],
 )
-def test_when_a_job_wants_care(one: Job, after: int, moment: int | None) -> None:
-    assert attend_at(one, KEEP, after) == moment
+def test_when_a_job_wants_care(one: Job, seen: int | None, moment: int | None) -> None:
+    assert attend_at(one, KEEP, seen) == moment
 
 
 @pytest.mark.parametrize(

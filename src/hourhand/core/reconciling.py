@@ -179,7 +179,7 @@ def judge_missing(
             continue
         span = _span_at(job, at)
         overdue = at + span.schedule.misfire.grace_us + LAG_BUDGET_US < now_at
-        pending = _is_unplanned(span, clocks, at)
+        pending = _is_unplanned(job, span, clocks, at)
         if pending or not overdue:
             tally.waiting += 1
             if overdue:
@@ -274,10 +274,11 @@ def _span_at(job: AuditedJob, at: int) -> Span:
     return job.spans[-1]
 
 
-def _is_unplanned(span: Span, clocks: Mapping[str, ClockFacts], at: int) -> bool:
+def _is_unplanned(job: AuditedJob, span: Span, clocks: Mapping[str, ClockFacts], at: int) -> bool:
     """Whether somebody is still to come to it: the clock, or who ends what passes while it is paused."""
     if isinstance(span.schedule.timing, OnceTiming):
-        return span.paused and span.to_at is None
+        present = job.spans[-1]  # paused since then, whatever else was edited, it still owes the time its end
+        return present.paused and not present.deleted and present.schedule.timing == span.schedule.timing
     rule = span.schedule.rule
     facts = None if rule is None or span.to_at is not None else clocks.get(rule.key)
     return facts is not None and facts.next_at is not None and facts.next_at <= at

@@ -19,19 +19,21 @@ class Care(StrEnum):
     FORGET = "forget"
 
 
-def attend_at(job: Job, keep_us: int, after_at: int) -> int | None:
-    """The earliest time after `after_at` at which a job may need care, None for never."""
+def attend_at(job: Job, keep_us: int, seen_at: int | None = None) -> int | None:
+    """The earliest time at which a job may need care, None for never; where it got some at `seen_at`, the next one.
+
+    What has passed unseen is named as well, so that it comes at once, also by a clock that is set back meanwhile.
+    """
     moments = []
     if isinstance(job.spec.timing, OnceTiming):
         moments.append(max(job.spec.timing.at, job.created_at) + keep_us)
         if job.state is JobState.PAUSED:
-            moments.append(max(job.spec.timing.at, job.updated_at))
+            moments.append(job.spec.timing.at)
     elif job.until < FOREVER:
         moments.append(job.until + 1)
     if job.state is JobState.PAUSED and job.paused_until is not None:
         moments.append(job.paused_until)
-    coming = [moment for moment in moments if moment > after_at]
-    return min(coming, default=None)
+    return min((moment for moment in moments if seen_at is None or moment > seen_at), default=None)
 
 
 def care_for(job: Job, now_at: int, keep_us: int) -> Care:

@@ -190,7 +190,7 @@ async def _apply(tx: Tx, settings: Settings, record: JobRecord, old: Job, edit: 
     else:
         job, clock_id = await _keep_times(tx, enrolment, record, old, edit, lane)
         effective_from = version_from = max(tx.now_at, record.version_from)
-    attend = attend_at(job, settings.keep_us, tx.now_at - 1)
+    attend = attend_at(job, settings.keep_us)
     await _keep_version(tx, record)
     await tx.run(
         "replace_job",

@@ -170,7 +170,7 @@ async def _new_job(tx: Tx, draft: JobDraft) -> Job:
 async def _job_row(tx: Tx, settings: Settings, enrolment: Enrolment, job: Job) -> tuple[Any, ...]:
     lane = await lane_for(tx, job.spec, job.tenant, enrolment.pools)
     clock_id = enrol(enrolment, job, lane)
-    attend = attend_at(job, settings.keep_us, tx.now_at - 1)
+    attend = attend_at(job, settings.keep_us)
     values = job_values(job, version_from=tx.now_at, clock_id=clock_id, attend_at=attend, lane=lane)
     return tuple(values.values())
 
