@@ -11,6 +11,7 @@ from hourhand.core.instant import DAY_US, HOUR_US, MINUTE_US, SECOND_US, parse_i
 from hourhand.core.lifecycle import Event
 from hourhand.core.model import AfterTiming, Job, Misfire, MisfirePolicy
 from hourhand.ports.audit import AuditQuery
+from hourhand.services import audit as service
 from hourhand.services.audit import AuditReport
 from hourhand.stores.relational import audits as module
 from tests.contract.auditing import assert_clean, audit, execute
@@ -234,6 +235,33 @@ async def test_a_parent_that_runs_lets_its_children_wait(scene: Scene) -> None:
     await scene.store.descend(10)
     await work_off(scene, node)
     assert await tally(scene, child) == Tally(expected=1, succeeded=1)
+
+
+async def test_a_child_that_nobody_tells_waits_and_is_named_in_time(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What ended long ago is not lost while the store remembers that somebody is to hear of it."""
+    root = await scene.create(spec(MINUTELY, overlap="queue", misfire=TOLERANT))
+    child = await scene.create(spec(AfterTiming(parents=(root.id,)), overlap="queue"))
+    await scene.create(spec(AfterTiming(parents=(child.id,)), overlap="queue"))
+    node = await scene.worker()
+    count, looked_up = 8, 4
+    monkeypatch.setattr(service, "_MOST_UNTOLD", looked_up)
+    for _ in range(count):
+        scene.pass_time(60)
+        await scene.plan()
+        await scene.finish(await scene.take(node, lead_us=0))
+    report = await audit(scene.harness, job_id=child.id)
+    assert report.tally == Tally(expected=count, waiting=count)
+    assert named(report) == [(Kind.UNPLANNED, child.id, at) for at in minutes(1, looked_up)]
+    report = await audit(scene.harness, job_id=child.id, from_at=scene.now - LAG_BUDGET_US)
+    assert_clean(report)  # that was short ago
+    assert report.tally.waiting == report.tally.expected == 1 + LAG_BUDGET_US // MINUTE_US
+    while await scene.store.descend(100):
+        pass
+    await work_off(scene, node)
+    found = await tally(scene)
+    assert found.succeeded == found.expected == 3 * count
 
 
 async def test_a_clock_that_is_behind_is_named_but_loses_nothing(scene: Scene) -> None:

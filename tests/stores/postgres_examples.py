@@ -481,6 +481,7 @@ AUDITS = {
         }
     ),
     "audit_live": Example({**_AUDITED, "ids": [WIDE_JOB, *_HELD], "limit": 1_000}, 2_000, "of five tables"),
+    "audit_untold": Example({**_AUDITED, "ids": [WIDE_JOB, *_JOBS], "limit": 1_000}),
     "audit_planned": Example((json.dumps([[30_001 + n, NOW_AT] for n in range(100)]),)),
     "audit_clocks": Example(
         {

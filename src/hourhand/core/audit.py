@@ -122,6 +122,7 @@ class JobRuns(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     ats: list[int] = []
     codes: list[int] = []
     live: tuple[LiveRun, ...] = ()
+    untold: frozenset[int] = frozenset()  # times that have ended, and of which those that follow are yet to hear
     cut: bool = False  # there is more than was asked for
 
 

@@ -5,7 +5,7 @@ times, with a finding for everything that does not fit.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 
 from hourhand.core.audit import (
     CODE_BASE,
@@ -147,19 +147,29 @@ def followed_times(
 
 
 def judge_followed(
-    job: AuditedJob, found: Reconciliation, duties: Mapping[int, Duty], fresh: Iterable[int]
+    job: AuditedJob,
+    found: Reconciliation,
+    duties: Mapping[int, Duty],
+    untold: Container[int],
+    overdue: Container[int],
 ) -> None:
-    """Say what became of times that parents brought about and that are nowhere; `fresh` are those that one of them
-    brought about just now. What is left in `missing` are times of the job's own schedule."""
-    just_now, rest = set(fresh), []
+    """Say what became of times that parents brought about and that are nowhere.
+
+    `untold` are those of which it is yet to hear, `overdue` those of them that ended long ago. What is left in
+    `missing` are times of the job's own schedule.
+    """
+    rest = []
     for at in found.missing:
         duty = duties.get(at)
         if duty is None:
             rest.append(at)
         elif duty is Duty.MAY:
             found.tally.expected -= 1
-        elif duty is Duty.WAITS or at in just_now:
+        elif duty is Duty.WAITS or at in untold:
             found.tally.waiting += 1
+            if at in overdue:
+                words = "a job that it follows has ended, and nobody has told it yet"
+                found.find(Kind.UNPLANNED, job, at, words)
         else:
             found.tally.lost += 1
             words = "a job that it follows had a run for this time, and it has none"

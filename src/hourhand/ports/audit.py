@@ -33,7 +33,7 @@ class Asked(msgspec.Struct, frozen=True, array_like=True, gc=False):
     job_id: int
     times: Sequence[int]
     most: int
-    live_too: bool = False  # whatever history says: its times are not all known
+    in_graph: bool = False  # it follows others or is followed: then its times are not all known
 
 
 class AuditVerbs(Protocol):
@@ -47,7 +47,8 @@ class AuditVerbs(Protocol):
         """What there is of each of these jobs in [from_at, to_at), in their order, as of one moment.
 
         What is live is only looked for where history alone does not tell everything: where lines are missing or
-        too many, or runs failed or were skipped, and so may have been sent back.
+        too many, or runs failed or were skipped, and so may have been sent back; and in graphs, where also what is
+        yet to be told is looked for.
         """
         ...
 

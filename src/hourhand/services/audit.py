@@ -47,7 +47,7 @@ from hourhand.ports.store import Store
 MAX_WINDOW_US = 31 * DAY_US
 DEFAULT_WINDOW_US = HOUR_US
 _MOST_SECOND_LOOKS = 1_000  # at jobs where something does not fit
-_MOST_FRESH = 100  # times of one job whose parents' ends are looked up
+_MOST_UNTOLD = 100  # times of one job, the oldest, for which it is looked up when its parents ended
 _FOLLOWERS = 200  # jobs that are read at once where some follow others
 
 
@@ -319,7 +319,7 @@ class _Pass:
         expectations = Expectations(from_at, to_at, self._unit_times)
         own = {job.id: expectations.times(job) or [] for job in jobs}
         most = max(100, self._unit_times * 4 // len(ids))
-        asked = [Asked(one, own.get(one, []), most, live_too=True) for one in sorted(ids)]
+        asked = [Asked(one, own.get(one, []), most, in_graph=True) for one in sorted(ids)]
         return {one.job_id: one for one in await self._store.audited_runs(asked, from_at, to_at)}
 
     async def _follow(
@@ -332,26 +332,28 @@ class _Pass:
         duties, possible = followed_times(job, parents, from_at, to_at)
         result = reconcile(job, sorted({*own, *duties}), runs[job.id], possible)
         if result.missing:
-            must = [at for at in result.missing if duties.get(at) is Duty.MUST and at not in own]
-            judge_followed(job, result, _without(duties, own), await self._fresh(job, parents, must))
+            untold = frozenset[int]().union(*(runs[parent].untold for parent in parents))
+            overdue = await self._overdue(job, runs, [at for at in result.missing if at in untold])
+            judge_followed(job, result, _without(duties, own), untold, overdue)
         if result.missing:
             judge_missing(job, result, _of(job, await self._clocks([job], from_at, to_at)), self._now_at)
         return result
 
-    async def _fresh(
-        self, job: AuditedJob, parents: dict[int, dict[int, bool]], times: Sequence[int]
-    ) -> list[int]:
-        """Those of some times that a parent ended for so late that its children may not have been told."""
-        found = []
-        for at in times[-_MOST_FRESH:]:
-            for parent, known in parents.items():
-                run = await self._store.get_run(job.tenant, RunKey(parent, at)) if at in known else None
-                if run is not None and any(
-                    one.finished_at + LAG_BUDGET_US > self._now_at for one in run.attempts
+    async def _overdue(
+        self, job: AuditedJob, runs: dict[int, JobRuns], times: Sequence[int]
+    ) -> frozenset[int]:
+        """Those of some times whose parents ended so long ago that this job should have heard of it."""
+        found = set()
+        for at in times[:_MOST_UNTOLD]:
+            for parent in _parents(job):
+                run = None
+                if at in runs[parent].untold:
+                    run = await self._store.get_run(job.tenant, RunKey(parent, at))
+                if run is not None and all(
+                    one.finished_at + LAG_BUDGET_US < self._now_at for one in run.attempts
                 ):
-                    found.append(at)
-                    break
-        return found
+                    found.add(at)
+        return frozenset(found)
 
     # --- what was found
 

@@ -68,16 +68,25 @@ async def audited_runs(tx: Tx, asked: Sequence[Asked], from_at: int, to_at: int)
     lines = await _lines(tx, asked, window)
     doubtful = [one for one in asked if not _is_whole(one, lines.get(one.job_id, _NONE))]
     live = await _live(tx, doubtful, lines, window) if doubtful else {}
+    most = sum(one.most for one in asked)
+    untold = await _untold(tx, [one.job_id for one in asked if one.in_graph], most, window)
     total = sum(len(ats) for ats, _ in lines.values())
-    full = total >= sum(
-        one.most for one in asked
-    )  # then those after the last may have lines that were left out
+    full = max(total, sum(map(len, untold.values()))) >= most  # then others may have some that were left out
     found = []
     for one in asked:
         ats, codes = lines.get(one.job_id, _NONE)
         alive = live.get(one.job_id, [])
         cut = full or len(ats) >= one.most or len(alive) >= one.most
-        found.append(JobRuns(job_id=one.job_id, ats=ats, codes=codes, live=tuple(alive), cut=cut))
+        found.append(
+            JobRuns(
+                job_id=one.job_id,
+                ats=ats,
+                codes=codes,
+                live=tuple(alive),
+                untold=frozenset(untold.get(one.job_id, ())),
+                cut=cut,
+            )
+        )
     return found
 
 
@@ -193,7 +202,7 @@ def _in_order(ats: list[int], codes: list[int]) -> Lines:
 
 def _is_whole(asked: Asked, lines: Lines) -> bool:
     """Whether history alone says how each time ended."""
-    return not asked.live_too and lines[0] == asked.times and _MAY_GO_ON.isdisjoint(lines[1])
+    return not asked.in_graph and lines[0] == asked.times and _MAY_GO_ON.isdisjoint(lines[1])
 
 
 async def _live(
@@ -212,6 +221,15 @@ async def _live(
     if missing:
         for job_id, at, trigger in await tx.all("audit_planned", (to_json(missing),)):
             found.setdefault(job_id, []).append(LiveRun(at, Place.PLANNED, trigger))
+    return found
+
+
+async def _untold(tx: Tx, ids: Sequence[int], most: int, window: dict[str, int]) -> dict[int, list[int]]:
+    """Times of some jobs that have ended, and of which their children are yet to hear."""
+    found: dict[int, list[int]] = {}
+    if ids:
+        for job_id, at in await tx.all("audit_untold", {**window, "ids": tx.array(ids), "limit": most}):
+            found.setdefault(job_id, []).append(at)
     return found
 
 

@@ -58,6 +58,12 @@ FROM unnest(:ids::bigint[]) AS asked (id) CROSS JOIN LATERAL (
         AND scheduled_at >= :from_at::bigint AND scheduled_at < :to_at::bigint) AS r
 LIMIT :limit::bigint;
 
+-- audit_untold: runs of some jobs in a window that have ended, and whose children are yet to be told
+SELECT d.job_id, d.scheduled_at FROM unnest(:ids::bigint[]) AS asked (id) CROSS JOIN LATERAL (
+    SELECT job_id, scheduled_at FROM descents
+    WHERE job_id = asked.id AND scheduled_at >= :from_at::bigint AND scheduled_at < :to_at::bigint OFFSET 0) AS d
+LIMIT :limit::bigint;
+
 -- audit_planned: which of some runs are planned by the schedule
 SELECT asked.job_id, asked.at, p.trigger
 FROM (SELECT (value ->> 0)::bigint AS job_id, (value ->> 1)::bigint AS at FROM jsonb_array_elements($1::text::jsonb)) AS asked

@@ -49,6 +49,10 @@ CROSS JOIN planned AS p ON p.job_id = asked.value AND p.trigger <> 0
 WHERE p.scheduled_at >= :from_at AND p.scheduled_at < :to_at
 LIMIT :limit;
 
+-- audit_untold: runs of some jobs in a window that have ended, and whose children are yet to be told
+SELECT d.job_id, d.scheduled_at FROM json_each(:ids) AS asked CROSS JOIN descents AS d ON d.job_id = asked.value
+WHERE d.scheduled_at >= :from_at AND d.scheduled_at < :to_at LIMIT :limit;
+
 -- audit_planned: which of some runs are planned by the schedule
 SELECT p.job_id, p.scheduled_at, p.trigger FROM json_each(?) AS asked
 CROSS JOIN planned AS p ON p.scheduled_at = asked.value ->> 1 AND p.job_id = asked.value ->> 0 AND p.trigger = 0;
