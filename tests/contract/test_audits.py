@@ -277,6 +277,17 @@ async def test_a_clock_that_is_behind_is_named_but_loses_nothing(scene: Scene) -
     assert_clean(await audit(scene.harness))
 
 
+async def test_an_edit_while_the_clock_is_behind_loses_nothing_either(scene: Scene) -> None:
+    """What the version before promised is still to be planned: the clock does so for the version in force."""
+    job = await scene.create(spec(MINUTELY))
+    await work(scene, 2)
+    scene.pass_time(600)
+    await scene.change(job, name="edited")
+    assert set((await audit(scene.harness)).kinds) == {Kind.UNPLANNED}
+    await scene.plan()
+    assert_clean(await audit(scene.harness))
+
+
 # --- what is taken away is found
 
 

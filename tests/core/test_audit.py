@@ -65,7 +65,7 @@ SUCCEEDED, FAILED, SKIPPED, CANCELLED, RETRYING = (
 def span(timing: Timing = TEN, from_at: int = 0, to_at: int | None = None, **fields: object) -> Span:
     misfire = fields.pop("misfire", Misfire())
     schedule = Schedule(timing=timing, name="it", starts_at=fields.pop("starts_at", None), misfire=misfire)  # type: ignore[arg-type]
-    return Span(schedule=schedule, from_at=from_at, to_at=to_at, **{"until": FOREVER, **fields})  # type: ignore[arg-type]
+    return Span(schedule=schedule, from_at=from_at, to_at=to_at, **{"until": FOREVER, "since": 0, **fields})  # type: ignore[arg-type]
 
 
 def job(*spans: Span) -> AuditedJob:
@@ -182,8 +182,14 @@ LATE_S = (60 * S + LAG_BUDGET_US) // S
         (ClockFacts(next_at=20, gaps=(GAP,)), LATE_S + 1, (span(),), Tally(skipped=1, missed=1), {}),
         (ClockFacts(next_at=20, gaps=(GAP,)), LATE_S + 1, (span(misfire=Misfire(limit=7)),), Tally(lost=1), {Kind.LOST: 1}),
         (ClockFacts(next_at=20, gaps=(LATER_GAP,)), LATE_S + 1, (span(),), Tally(lost=1), {Kind.LOST: 1}),
-        (ClockFacts(next_at=10), LATE_S + 1, (span(to_at=15), span(from_at=15)), Tally(lost=1), {Kind.LOST: 1}),
+        (ClockFacts(next_at=10), LATE_S + 1, (span(to_at=15), span(from_at=15, since=15)), Tally(lost=1), {Kind.LOST: 1}),
+        (ClockFacts(next_at=10), LATE_S + 1, (span(to_at=15), span(from_at=15)), Tally(waiting=1), {Kind.UNPLANNED: 1}),
+        (ClockFacts(next_at=10), LATE_S + 1, (span(to_at=15), span(paused=True, from_at=15)), Tally(lost=1), {Kind.LOST: 1}),
+        (ClockFacts(next_at=10), LATE_S + 1, (span(to_at=15), span(deleted=True, from_at=15)), Tally(lost=1), {Kind.LOST: 1}),
         (None, LATE_S + 1, (span(OnceTiming(at=10), paused=True),), Tally(waiting=1), {Kind.UNPLANNED: 1}),
+        (None, LATE_S + 1, (span(OnceTiming(at=10), paused=True, to_at=15), span(OnceTiming(at=10), paused=True, from_at=15)), Tally(waiting=1), {Kind.UNPLANNED: 1}),
+        (None, LATE_S + 1, (span(OnceTiming(at=10), paused=True, to_at=15), span(OnceTiming(at=10), from_at=15)), Tally(lost=1), {Kind.LOST: 1}),
+        (None, LATE_S + 1, (span(OnceTiming(at=10), paused=True, to_at=15), span(OnceTiming(at=30), paused=True, from_at=15)), Tally(lost=1), {Kind.LOST: 1}),
         (None, LATE_S + 1, (span(OnceTiming(at=10)),), Tally(lost=1), {Kind.LOST: 1}),
         (None, LATE_S + 1, (span(misfire=Misfire(grace_us=HOUR_US)),), Tally(waiting=1), {}),
     ],
@@ -246,11 +252,14 @@ def test_times_that_parents_bring_about() -> None:
 
 def test_what_became_of_times_that_parents_brought_about() -> None:
     child = job(span(AfterTiming(parents=(2,))))
-    duties = {10: Duty.MUST, 20: Duty.MUST, 30: Duty.WAITS, 40: Duty.MAY, 50: Duty.MUST}
+    duties = {10: Duty.MUST, 20: Duty.MUST, 25: Duty.MUST, 30: Duty.WAITS, 40: Duty.MAY, 50: Duty.MUST}
     result = reconcile(child, sorted(duties), runs((50, SUCCEEDED, UPSTREAM)))
-    judge_followed(child, result, duties, fresh=[20])
-    assert result.tally == Tally(expected=4, succeeded=1, waiting=2, lost=1)
-    assert [one.scheduled_at for one in result.findings] == [10]
+    judge_followed(child, result, duties, untold=[20, 25], overdue=[20])
+    assert result.tally == Tally(expected=5, succeeded=1, waiting=3, lost=1)
+    assert [(one.kind, one.scheduled_at) for one in result.findings] == [
+        (Kind.LOST, 10),
+        (Kind.UNPLANNED, 20),
+    ]
 
 
 def test_a_run_at_a_time_at_which_a_parent_had_one_is_no_phantom() -> None:

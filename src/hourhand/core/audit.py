@@ -74,6 +74,7 @@ class Span(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     until: int
     paused: bool = False
     deleted: bool = False
+    since: int | None = None  # of the one in force: its clock plans what lies after this
 
     @property
     def after_at(self) -> int:
@@ -122,7 +123,7 @@ class JobRuns(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     ats: list[int] = []
     codes: list[int] = []
     live: tuple[LiveRun, ...] = ()
-    untold: frozenset[int] = frozenset()  # times that have ended, and of which those that follow are yet to hear
+    untold: frozenset[int] = frozenset()  # times that have ended, of which its children are yet to hear
     cut: bool = False  # there is more than was asked for
 
 

@@ -286,12 +286,16 @@ def _span_at(job: AuditedJob, at: int) -> Span:
 
 def _is_unplanned(job: AuditedJob, span: Span, clocks: Mapping[str, ClockFacts], at: int) -> bool:
     """Whether somebody is still to come to it: the clock, or who ends what passes while it is paused."""
+    present = job.spans[-1]  # whatever else was edited since, it still owes what the same schedule promised
+    if present.deleted or present.schedule.timing != span.schedule.timing:
+        return False
     if isinstance(span.schedule.timing, OnceTiming):
-        present = job.spans[-1]  # paused since then, whatever else was edited, it still owes the time its end
-        return present.paused and not present.deleted and present.schedule.timing == span.schedule.timing
+        return present.paused
     rule = span.schedule.rule
-    facts = None if rule is None or span.to_at is not None else clocks.get(rule.key)
-    return facts is not None and facts.next_at is not None and facts.next_at <= at
+    facts = None if rule is None or present.paused else clocks.get(rule.key)
+    if facts is None or facts.next_at is None or present.since is None:
+        return False
+    return facts.next_at <= at and present.since < at
 
 
 def _is_missed(job: AuditedJob, clocks: Mapping[str, ClockFacts], at: int) -> bool:

@@ -144,11 +144,11 @@ def _audited(job_id: int, tenant: str, over: Sequence[Any], present: Any) -> Aud
         next_from = row[8] if row[8] is not None else ends_at
         spans.append(_span(row, next_from, deleted=bool(row[7])))
     if present is not None:
-        spans.append(_span(present, None, deleted=False))
+        spans.append(_span(present, None, since=present[7]))
     return AuditedJob(id=job_id, tenant=tenant, spans=tuple(spans))
 
 
-def _span(row: Any, to_at: int | None, *, deleted: bool) -> Span:
+def _span(row: Any, to_at: int | None, *, deleted: bool = False, since: int | None = None) -> Span:
     return Span(
         schedule=_schedules.decode(row[6]),
         version=row[2],
@@ -157,6 +157,7 @@ def _span(row: Any, to_at: int | None, *, deleted: bool) -> Span:
         until=row[4],
         paused=bool(row[5]),
         deleted=deleted,
+        since=since,
     )
 
 

@@ -1,13 +1,13 @@
 -- audit_jobs: jobs by id, with what says when they run
 SELECT id, tenant, version, version_from, until, paused, CASE WHEN octet_length(spec) <= :large::integer THEN spec
     ELSE (SELECT jsonb_object_agg(key, value)::text FROM jsonb_each(spec::jsonb)
-        WHERE key IN ('timing', 'name', 'starts_at', 'misfire')) END
+        WHERE key IN ('timing', 'name', 'starts_at', 'misfire')) END, since
 FROM jobs WHERE id > :after::bigint AND id <= :last::bigint ORDER BY id LIMIT :limit::bigint;
 
 -- audit_jobs_of: the same of one tenant
 SELECT id, tenant, version, version_from, until, paused, CASE WHEN octet_length(spec) <= :large::integer THEN spec
     ELSE (SELECT jsonb_object_agg(key, value)::text FROM jsonb_each(spec::jsonb)
-        WHERE key IN ('timing', 'name', 'starts_at', 'misfire')) END
+        WHERE key IN ('timing', 'name', 'starts_at', 'misfire')) END, since
 FROM jobs WHERE tenant = :tenant AND id > :after::bigint AND id <= :last::bigint
 ORDER BY tenant, id LIMIT :limit::bigint;
 

@@ -1,13 +1,13 @@
 -- audit_jobs: jobs by id, with what says when they run
 SELECT id, tenant, version, version_from, until, paused, CASE WHEN length(CAST(jobs.spec AS BLOB)) <= :large THEN jobs.spec
     ELSE (SELECT json_group_object(key, CASE WHEN type IN ('object', 'array') THEN json(value) ELSE value END)
-        FROM json_each(jobs.spec) WHERE key IN ('timing', 'name', 'starts_at', 'misfire')) END
+        FROM json_each(jobs.spec) WHERE key IN ('timing', 'name', 'starts_at', 'misfire')) END, since
 FROM jobs WHERE id > :after AND id <= :last ORDER BY id LIMIT :limit;
 
 -- audit_jobs_of: the same of one tenant; by id, for a file has hardly more than one
 SELECT id, tenant, version, version_from, until, paused, CASE WHEN length(CAST(jobs.spec AS BLOB)) <= :large THEN jobs.spec
     ELSE (SELECT json_group_object(key, CASE WHEN type IN ('object', 'array') THEN json(value) ELSE value END)
-        FROM json_each(jobs.spec) WHERE key IN ('timing', 'name', 'starts_at', 'misfire')) END
+        FROM json_each(jobs.spec) WHERE key IN ('timing', 'name', 'starts_at', 'misfire')) END, since
 FROM jobs WHERE +tenant = :tenant AND id > :after AND id <= :last ORDER BY id LIMIT :limit;
 
 -- audit_gone: jobs that were deleted and had times after an instant, by id
