@@ -23,6 +23,16 @@ KEEP_US = 30 * DAY_US
 START_AT = 1_794_819_600_000_000  # 2026-11-16T09:00:00Z
 
 
+def at(seconds: float) -> int:
+    """So many seconds after the start."""
+    return START_AT + round(seconds * SECOND_US)
+
+
+def seconds(*offsets: float) -> list[int]:
+    """Several such instants."""
+    return [at(offset) for offset in offsets]
+
+
 class Unstarted(NamedTuple):
     """A run in `planned` or `blocked`."""
 

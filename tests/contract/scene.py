@@ -14,6 +14,7 @@ from hourhand.core.run import ClaimedRun, RunView, Settlement
 from hourhand.core.schedule import parse_key
 from hourhand.ports.store import Changed, Claim, ClaimRequest, Cursor, JobEdit, Store
 from tests.contract.builders import draft, outcome
+from tests.contract.checker import assert_covered
 from tests.contract.harness import LEAD_US, Harness, Tables
 
 HORIZON_US = 60 * SECOND_US
@@ -43,6 +44,11 @@ class Scene:
 
     async def tables(self) -> Tables:
         return await self.harness.tables()
+
+    async def assert_covered(self, job: Job) -> None:
+        """All that a job promised up to now is somewhere."""
+        versions = await self.store.versions(job.tenant, job.id)
+        assert_covered(await self.tables(), job.id, versions, self.now)
 
     # --- jobs
     async def create(self, spec: JobSpec | None = None, **fields: Any) -> Job:

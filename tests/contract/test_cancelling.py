@@ -3,18 +3,14 @@
 import pytest
 
 from hourhand.core.identity import RunKey
-from hourhand.core.instant import HOUR_US, SECOND_US
+from hourhand.core.instant import HOUR_US
 from hourhand.core.lifecycle import Event, State
 from hourhand.core.model import Overlap
 from hourhand.errors import Conflict
 from tests.contract.builders import every, once, spec
 from tests.contract.checker import assert_sound
-from tests.contract.harness import START_AT
+from tests.contract.harness import START_AT, at
 from tests.contract.scene import Scene, reason
-
-
-def at(seconds: float) -> int:
-    return START_AT + round(seconds * SECOND_US)
 
 
 async def cancel(scene: Scene, key: RunKey, tenant: str = "default") -> State | None:

@@ -132,7 +132,7 @@ async def test_a_clock_that_falls_behind_between_reading_and_planning_loses_noth
         ]
     )
     await scene.plan(0)
-    assert_covered(await scene.tables(), job.id, await scene.store.versions("default", job.id), scene.now)
+    await scene.assert_covered(job)
     assert START_AT + 2 * SECOND_US in await scene.planned(job)
 
 
@@ -276,7 +276,7 @@ async def test_a_job_that_ended_during_the_outage_still_gets_its_last(
     assert await scene.planned(job) == minutes(*expected[policy][0])
     assert await scene.planned(longer) == minutes(*expected[policy][1])
     for one in (job, longer):
-        assert_covered(await scene.tables(), one.id, await scene.store.versions("default", one.id), scene.now)
+        await scene.assert_covered(one)
 
 
 async def test_three_years_down_cost_no_more_than_a_day(scene: Scene) -> None:
@@ -299,7 +299,7 @@ async def test_a_day_of_grace_over_a_day_of_seconds_is_bounded_and_recorded(scen
     planned = await scene.planned(job)
     assert len(planned) == 5_000
     assert planned[-1] == scene.now
-    assert_covered(await scene.tables(), job.id, await scene.store.versions("default", job.id), scene.now)
+    await scene.assert_covered(job)
 
 
 # --- jitter

@@ -8,12 +8,8 @@ from hourhand.core.model import MAX_QUEUED, Misfire, MisfirePolicy, Overlap, Tri
 from hourhand.core.run import ClaimedRun
 from tests.contract.builders import every, once, spec
 from tests.contract.checker import assert_sound
-from tests.contract.harness import START_AT
+from tests.contract.harness import START_AT, at
 from tests.contract.scene import Scene, reason
-
-
-def at(seconds: float) -> int:
-    return START_AT + round(seconds * SECOND_US)
 
 
 def times(runs: list[ClaimedRun]) -> list[int]:
