@@ -404,6 +404,29 @@ async def test_of_very_many_findings_the_first_are_listed_and_all_are_counted(sc
     assert report.tally.lost == 1_199
 
 
+async def test_it_matters_not_how_many_jobs_are_compared_at_once(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fields = {"overlap": "queue", "misfire": TOLERANT}
+    jobs = [await scene.create(spec(every(60 * (1 + n % 2), phase_at=START_AT), **fields)) for n in range(7)]
+    await scene.create(spec(AfterTiming(parents=(jobs[5].id,))))
+    await work(scene, 4)
+    await scene.delete(jobs[6])
+    await execute(scene.harness, f"DELETE FROM history WHERE job_id = {jobs[1].id}")
+    await execute(
+        scene.harness, f"UPDATE history SET scheduled_at = 1 + scheduled_at WHERE job_id = {jobs[4].id}"
+    )
+    scene.pass_time(3 * DAY_US // SECOND_US)
+    seen = {"from_at": START_AT, "to_at": START_AT + 4 * MINUTE_US + 2, "page_jobs": 100, "unit_times": 1_000}
+    reports = []
+    for at_once in (1, 2, 3, 100):
+        monkeypatch.setattr(module, "_AT_ONCE", at_once)
+        reports.append(await audit(scene.harness, **seen))
+    assert [one == reports[0] for one in reports] == [True] * 4
+    assert reports[0].kinds == {Kind.LOST: 2 + 4, Kind.PHANTOM: 4}
+    assert (reports[0].jobs_checked, reports[0].tally.expected) == (8, 4 * 4 + 3 * 2 + 2)
+
+
 # --- pages
 
 

@@ -29,9 +29,6 @@ from hourhand.core.run import TRIGGER_CODES, TRIGGERS
 _NATURAL = (Trigger.SCHEDULED, Trigger.CATCH_UP, Trigger.UPSTREAM)  # runs that a schedule brings about
 _NATURAL_CODES = frozenset(TRIGGER_CODES[trigger] for trigger in _NATURAL)
 _GOES_ON = frozenset({State.FAILED, State.SKIPPED})  # where it is sent back
-_PLAIN: Mapping[int, State] = {
-    STATES.index(state) * CODE_BASE + trigger: state for state in FINAL for trigger in _NATURAL_CODES
-}
 
 
 class Expectations:
@@ -85,22 +82,15 @@ def reconcile(
 
     `possible` are further times at which a run of the schedule is no phantom.
     """
-    if is_plain(times, runs):
-        return Reconciliation(tally=plain_tally(runs.codes))
     return _Story(job, runs).told(times, frozenset(possible))
 
 
-def is_plain(times: list[int], runs: JobRuns) -> bool:
-    """Whether each time has one line, which is its end, and nothing else is there: nearly always so."""
-    return runs.ats == times and not runs.live and _PLAIN.keys() >= set(runs.codes)
-
-
 def plain_tally(codes: Iterable[int]) -> Tally:
-    """What became of times that are plain, of any number of jobs."""
+    """What became of times that have one line each, which is their end, of any number of jobs."""
     tally = Tally()
     for code, number in Counter(codes).items():
         tally.expected += number
-        tally.count(_PLAIN[code], number)
+        tally.count(STATES[code // CODE_BASE], number)
     return tally
 
 

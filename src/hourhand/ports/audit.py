@@ -36,6 +36,13 @@ class Asked(msgspec.Struct, frozen=True, array_like=True, gc=False):
     in_graph: bool = False  # it follows others or is followed: then its times are not all known
 
 
+class AuditedRuns(msgspec.Struct, frozen=True, kw_only=True):
+    """What there is of some jobs, each of which is in one of the two."""
+
+    plain: list[int]  # of jobs with one line for each of their times, its end: what these lines say
+    runs: dict[int, JobRuns] = {}  # of the others, by id
+
+
 class AuditVerbs(Protocol):
     """What an audit reads. Never writes, and takes no locks."""
 
@@ -43,8 +50,8 @@ class AuditVerbs(Protocol):
         """A page of jobs with their versions, deleted ones too; each job on one page only."""
         ...
 
-    async def audited_runs(self, asked: Sequence[Asked], from_at: int, to_at: int) -> list[JobRuns]:
-        """What there is of each of these jobs in [from_at, to_at), in their order, as of one moment.
+    async def audited_runs(self, asked: Sequence[Asked], from_at: int, to_at: int) -> AuditedRuns:
+        """What there is of each of these jobs in [from_at, to_at), as of one moment; they are asked for by id.
 
         What is live is only looked for where history alone does not tell everything: where lines are missing or
         too many, or runs failed or were skipped, and so may have been sent back; and in graphs, where also what is

@@ -32,7 +32,6 @@ from hourhand.core.instant import DAY_US, HOUR_US, format_instant
 from hourhand.core.reconciling import (
     Expectations,
     followed_times,
-    is_plain,
     judge_followed,
     judge_missing,
     natural_times,
@@ -212,7 +211,7 @@ class _Pass:
                 followers.append(job)
                 continue
             times = self._expectations.times(job)
-            if times is None:
+            if times is None or self._window.job_id is not None:
                 await self._done(job, await self._apart(job, self._window.from_at, self._window.to_at))
                 continue
             unit.append((job, times))
@@ -229,13 +228,13 @@ class _Pass:
             return
         from_at, to_at = self._window.from_at, self._window.to_at
         asked = [Asked(job.id, times, _most(len(times))) for job, times in unit]
-        runs = await self._store.audited_runs(asked, from_at, to_at)
+        read = await self._store.audited_runs(asked, from_at, to_at)
         await asyncio.sleep(0)  # others have their turn between what is read and what is reckoned
+        self._tally.add(plain_tally(read.plain))
         doubtful: list[tuple[AuditedJob, Reconciliation]] = []
-        plain: list[int] = []
-        for (job, times), found in zip(unit, runs, strict=True):
-            if self._window.job_id is None and not found.cut and is_plain(times, found):
-                plain += found.codes
+        for job, times in unit if read.runs else ():
+            found = read.runs.get(job.id)
+            if found is None:
                 continue
             if found.cut:
                 await self._done(job, await self._apart(job, from_at, to_at))
@@ -247,7 +246,6 @@ class _Pass:
                 await self._done(job, result)
             else:
                 self._count(job, result)
-        self._tally.add(plain_tally(plain))
         clocks = await self._clocks([job for job, _ in doubtful], from_at, to_at)
         for job, result in doubtful:
             judge_missing(job, result, _of(job, clocks), self._now_at)
@@ -260,9 +258,11 @@ class _Pass:
         times = Expectations(from_at, to_at, self._unit_times).times(job)
         if times is None:
             return await self._halves(job, from_at, to_at)
-        [found] = await self._store.audited_runs(
-            [Asked(job.id, times, max(_most(len(times)), self._unit_times * 2))], from_at, to_at
-        )
+        asked = Asked(job.id, times, max(_most(len(times)), self._unit_times * 2))
+        read = await self._store.audited_runs([asked], from_at, to_at)
+        found = read.runs.get(job.id)
+        if found is None:
+            return Reconciliation(tally=plain_tally(read.plain))
         if found.cut:
             return await self._halves(job, from_at, to_at)
         result = reconcile(job, times, found)
@@ -320,7 +320,7 @@ class _Pass:
         own = {job.id: expectations.times(job) or [] for job in jobs}
         most = max(100, self._unit_times * 4 // len(ids))
         asked = [Asked(one, own.get(one, []), most, in_graph=True) for one in sorted(ids)]
-        return {one.job_id: one for one in await self._store.audited_runs(asked, from_at, to_at)}
+        return (await self._store.audited_runs(asked, from_at, to_at)).runs
 
     async def _follow(
         self, job: AuditedJob, runs: dict[int, JobRuns], from_at: int, to_at: int

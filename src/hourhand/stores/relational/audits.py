@@ -3,8 +3,9 @@
 Every page is bounded: by jobs, by versions, and by lines of history per job.
 """
 
+from bisect import bisect_right
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -14,13 +15,14 @@ from hourhand.core.instant import DAY_US
 from hourhand.core.lifecycle import State
 from hourhand.core.model import MisfirePolicy
 from hourhand.core.plan import Gap
-from hourhand.ports.audit import Asked, AuditPage, AuditQuery
+from hourhand.ports.audit import Asked, AuditedRuns, AuditPage, AuditQuery
 from hourhand.stores.relational.rows import STATE_CODES, from_json, to_json
 from hourhand.stores.relational.tx import Tx
 
 MAX_VERSIONS = 20_000  # of the jobs of one page
 MAX_GAPS = 20_000  # of the clocks of one question
 _LARGE_SPEC = 4_096  # bytes; of larger ones only what an audit needs is read
+_AT_ONCE = 100  # jobs that are compared with their history at once
 _LAST_ID = (1 << 63) - 1
 _MAY_GO_ON = frozenset(
     STATE_CODES[state] * CODE_BASE + trigger
@@ -62,32 +64,34 @@ async def audited_jobs(tx: Tx, query: AuditQuery) -> AuditPage:
     return AuditPage(jobs=found, next_after=None if ends else (last,), unread=unread)
 
 
-async def audited_runs(tx: Tx, asked: Sequence[Asked], from_at: int, to_at: int) -> list[JobRuns]:
+async def audited_runs(tx: Tx, asked: Sequence[Asked], from_at: int, to_at: int) -> AuditedRuns:
     """Lines of history of jobs in a window; of those where that is not all, also what is live."""
     window = {"from_at": from_at, "to_at": to_at}
-    lines = await _lines(tx, asked, window)
-    doubtful = [one for one in asked if not _is_whole(one, lines.get(one.job_id, _NONE))]
-    live = await _live(tx, doubtful, lines, window) if doubtful else {}
     most = sum(one.most for one in asked)
-    untold = await _untold(tx, [one.job_id for one in asked if one.in_graph], most, window)
-    total = sum(len(ats) for ats, _ in lines.values())
-    full = max(total, sum(map(len, untold.values()))) >= most  # then others may have some that were left out
-    found = []
-    for one in asked:
-        ats, codes = lines.get(one.job_id, _NONE)
+    history = await _history(tx, asked, most, window)
+    if len(history.ids) >= most:  # then there may be more of any of them
+        plain: list[int] = []
+        doubtful, lines = asked, history.by_job()
+    else:
+        plain, doubtful, lines = _sorted_out(asked, history)
+    if not doubtful:
+        return AuditedRuns(plain=plain)
+    live = await _live(tx, doubtful, lines, window)
+    untold = await _untold(tx, [one.job_id for one in doubtful if one.in_graph], most, window)
+    full = max(len(history.ids), sum(map(len, untold.values()))) >= most
+    runs = {}
+    for one in doubtful:
+        ats, codes = _in_order(*lines.get(one.job_id, _NONE))
         alive = live.get(one.job_id, [])
-        cut = full or len(ats) >= one.most or len(alive) >= one.most
-        found.append(
-            JobRuns(
-                job_id=one.job_id,
-                ats=ats,
-                codes=codes,
-                live=tuple(alive),
-                untold=frozenset(untold.get(one.job_id, ())),
-                cut=cut,
-            )
+        runs[one.job_id] = JobRuns(
+            job_id=one.job_id,
+            ats=ats,
+            codes=codes,
+            live=tuple(alive),
+            untold=frozenset(untold.get(one.job_id, ())),
+            cut=full or len(ats) >= one.most or len(alive) >= one.most,
         )
-    return found
+    return AuditedRuns(plain=plain, runs=runs)
 
 
 async def audited_clocks(
@@ -161,7 +165,27 @@ def _span(row: Any, to_at: int | None, *, deleted: bool = False, since: int | No
     )
 
 
-async def _lines(tx: Tx, asked: Sequence[Asked], window: dict[str, int]) -> dict[int, Lines]:
+class _History(NamedTuple):
+    """Lines of some jobs, by job and hardly ever not by time; a list for each column."""
+
+    ids: list[int]
+    ats: list[int]
+    codes: list[int]
+
+    def by_job(self) -> dict[int, Lines]:
+        """The lines of each."""
+        found: dict[int, Lines] = {}
+        for job_id, at, code in zip(*self, strict=True):
+            lines = found.get(job_id)
+            if lines is None:
+                found[job_id] = ([at], [code])
+            else:
+                lines[0].append(at)
+                lines[1].append(code)
+        return found
+
+
+async def _history(tx: Tx, asked: Sequence[Asked], most: int, window: dict[str, int]) -> _History:
     days = {"first": window["from_at"] // DAY_US, "last": (window["to_at"] - 1) // DAY_US}
     columns = await tx.one(
         "audit_history",
@@ -170,20 +194,10 @@ async def _lines(tx: Tx, asked: Sequence[Asked], window: dict[str, int]) -> dict
             **days,
             "ids": tx.array([one.job_id for one in asked]),
             "mosts": tx.array([one.most for one in asked]),
-            "limit": sum(one.most for one in asked),
+            "limit": most,
         },
     )
-    ids, ats, codes = map(_numbers, columns)
-    found: dict[int, Lines] = {}
-    first = 0
-    while first < len(ids):
-        job_id = ids[first]
-        last = first + 1
-        while last < len(ids) and ids[last] == job_id:
-            last += 1
-        found[job_id] = _in_order(ats[first:last], codes[first:last])
-        first = last
-    return found
+    return _History(*map(_numbers, columns))
 
 
 def _numbers(value: Any) -> list[int]:
@@ -193,17 +207,49 @@ def _numbers(value: Any) -> list[int]:
     return value if isinstance(value, list) else from_json(value)
 
 
+def _sorted_out(asked: Sequence[Asked], history: _History) -> tuple[list[int], list[Asked], dict[int, Lines]]:
+    """The lines of jobs of which history alone tells everything; the other jobs, and their lines.
+
+    Many jobs are compared at once, since nearly always all of them are as they should be.
+    """
+    plain: list[int] = []
+    doubtful: list[Asked] = []
+    lines: dict[int, Lines] = {}
+    last = 0
+    for place in range(0, len(asked), _AT_ONCE):
+        some = asked[place : place + _AT_ONCE]
+        first, last = last, bisect_right(history.ids, some[-1].job_id, last)
+        theirs = _History(*(column[first:last] for column in history))
+        if _are_whole(some, theirs):
+            plain += theirs.codes
+            continue
+        by_job = theirs.by_job()
+        for one in some:
+            ats, codes = by_job.get(one.job_id, _NONE)
+            if not one.in_graph and ats == one.times and _MAY_GO_ON.isdisjoint(codes):
+                plain += codes
+            else:
+                doubtful.append(one)
+                lines[one.job_id] = (ats, codes)
+    return plain, doubtful, lines
+
+
+def _are_whole(asked: Sequence[Asked], history: _History) -> bool:
+    """Whether history has one line for each time of some jobs, its end, and nothing else."""
+    return (
+        not any(one.in_graph for one in asked)
+        and history.ats == [at for one in asked for at in one.times]
+        and history.ids == [one.job_id for one in asked for _ in one.times]
+        and _MAY_GO_ON.isdisjoint(history.codes)
+    )
+
+
 def _in_order(ats: list[int], codes: list[int]) -> Lines:
     """By time; what ended long after its time is kept elsewhere, comes last, and is later than others of its time."""
     if len(ats) > 1 and sorted(ats) != ats:
         pairs = sorted(zip(ats, codes, strict=True), key=lambda pair: pair[0])
         return [at for at, _ in pairs], [code for _, code in pairs]
     return ats, codes
-
-
-def _is_whole(asked: Asked, lines: Lines) -> bool:
-    """Whether history alone says how each time ended."""
-    return not asked.in_graph and lines[0] == asked.times and _MAY_GO_ON.isdisjoint(lines[1])
 
 
 async def _live(

@@ -6,7 +6,7 @@ Claim, plan and finish are hot and each store's own; everything else is the same
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Protocol
 
-from hourhand.core.audit import ClockFacts, JobRuns
+from hourhand.core.audit import ClockFacts
 from hourhand.core.backfill import Backfill, BackfillAction
 from hourhand.core.dag import GraphJob
 from hourhand.core.identity import RunKey
@@ -18,7 +18,7 @@ from hourhand.core.serving import Serves
 from hourhand.core.skipping import Skip
 from hourhand.core.why import RunFacts
 from hourhand.ports import store as port
-from hourhand.ports.audit import Asked, AuditPage, AuditQuery
+from hourhand.ports.audit import Asked, AuditedRuns, AuditPage, AuditQuery
 from hourhand.ports.backfills import BackfillPage, BackfillQuery, DecideBackfill, Feeding
 from hourhand.stores.relational import (
     audits,
@@ -305,7 +305,7 @@ class RelationalStore:
     async def audited_jobs(self, query: AuditQuery) -> AuditPage:
         return await self._engine.read(lambda tx: audits.audited_jobs(tx, query))
 
-    async def audited_runs(self, asked: Sequence[Asked], from_at: int, to_at: int) -> list[JobRuns]:
+    async def audited_runs(self, asked: Sequence[Asked], from_at: int, to_at: int) -> AuditedRuns:
         return await self._engine.read(lambda tx: audits.audited_runs(tx, asked, from_at, to_at))
 
     async def audited_clocks(

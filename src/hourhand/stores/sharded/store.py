@@ -13,7 +13,7 @@ from typing import TypeVar
 
 import msgspec
 
-from hourhand.core.audit import ClockFacts, JobRuns
+from hourhand.core.audit import ClockFacts
 from hourhand.core.backfill import Backfill, BackfillAction
 from hourhand.core.buckets import (
     BUCKETS,
@@ -34,7 +34,7 @@ from hourhand.core.skipping import Skip
 from hourhand.core.why import RunFacts
 from hourhand.errors import CannotStart, Invalid, Unavailable
 from hourhand.ports import store as port
-from hourhand.ports.audit import Asked, AuditPage, AuditQuery
+from hourhand.ports.audit import Asked, AuditedRuns, AuditPage, AuditQuery
 from hourhand.ports.backfills import BackfillPage, BackfillQuery, DecideBackfill
 from hourhand.stores.sharded.merging import (
     letter_key,
@@ -326,12 +326,13 @@ class ShardedStore(PerShardVerbs):
         onward = following if page.next_after is None else (index, *page.next_after)
         return msgspec.structs.replace(page, next_after=onward)
 
-    async def audited_runs(self, asked: Sequence[Asked], from_at: int, to_at: int) -> list[JobRuns]:
-        found: dict[int, JobRuns] = {}
+    async def audited_runs(self, asked: Sequence[Asked], from_at: int, to_at: int) -> AuditedRuns:
+        found = AuditedRuns(plain=[], runs={})
         for index, part in _by_shard(asked, lambda one: one.job_id).items():
-            read = partial(_audited_runs, part, from_at, to_at)
-            found |= {one.job_id: one for one in await self._ask(index, read)}
-        return [found[one.job_id] for one in asked]
+            theirs = await self._ask(index, partial(_audited_runs, part, from_at, to_at))
+            found.plain.extend(theirs.plain)
+            found.runs.update(theirs.runs)
+        return found
 
     async def audited_clocks(
         self, asked: Sequence[tuple[int, str]], from_at: int, to_at: int
@@ -453,7 +454,7 @@ class ShardedStore(PerShardVerbs):
         return tuple(index for index in range(len(self._shards)) if index not in answers)
 
 
-async def _audited_runs(part: Sequence[Asked], from_at: int, to_at: int, shard: port.Store) -> list[JobRuns]:
+async def _audited_runs(part: Sequence[Asked], from_at: int, to_at: int, shard: port.Store) -> AuditedRuns:
     return await shard.audited_runs(part, from_at, to_at)
 
 
