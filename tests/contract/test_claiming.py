@@ -13,12 +13,8 @@ from hourhand.core.run import ClaimedRun
 from hourhand.ports.store import Cursor, Hint, LeaseLost
 from tests.contract.builders import draft, every, once, spec
 from tests.contract.checker import assert_sound
-from tests.contract.harness import LEAD_US, START_AT
+from tests.contract.harness import LEAD_US, at
 from tests.contract.scene import Scene
-
-
-def at(seconds: float) -> int:
-    return START_AT + round(seconds * SECOND_US)
 
 
 async def many(scene: Scene, count: int, due_s: float = 0, **fields: object) -> list[Job]:

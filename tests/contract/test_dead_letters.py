@@ -10,6 +10,7 @@ from hourhand.ports.store import DeadQuery
 from tests.contract.builders import every, once, outcome, spec
 from tests.contract.checker import assert_sound
 from tests.contract.harness import START_AT
+from tests.contract.paging import all_letters
 from tests.contract.scene import Scene
 
 
@@ -46,15 +47,8 @@ async def test_letters_come_newest_first_page_by_page(scene: Scene) -> None:
     for n in range(7):
         jobs.append(await dead(scene))
         scene.pass_time(0 if n % 3 else 1)
-    found: list[int] = []
-    query = DeadQuery(limit=3)
-    while True:
-        page = await scene.store.dead_letters("default", query)
-        found += [letter.job_id for letter in page.letters]
-        if page.next_before is None:
-            break
-        query = DeadQuery(limit=3, before=page.next_before)
-    assert found == [job.id for job in reversed(jobs)]
+    letters = await all_letters(scene.store, DeadQuery(limit=3))
+    assert [letter.job_id for letter in letters] == [job.id for job in reversed(jobs)]
 
 
 async def test_letters_are_found_by_job_cause_and_time(scene: Scene) -> None:

@@ -1,5 +1,7 @@
 """Reading: jobs and runs are found wherever they are, newest first, page by page, and never another tenant's."""
 
+from typing import Any
+
 import pytest
 
 from hourhand.core.identity import RunKey
@@ -9,28 +11,15 @@ from hourhand.core.model import Job, JobState, Overlap, Trigger
 from hourhand.core.run import RunView
 from hourhand.ports.store import JobEdit, JobQuery, RunQuery
 from tests.contract.builders import draft, every, once, outcome, spec
-from tests.contract.harness import START_AT
+from tests.contract.harness import START_AT, at
+from tests.contract.paging import all_jobs, all_runs
 from tests.contract.scene import Scene
-
-
-def at(seconds: float) -> int:
-    return START_AT + round(seconds * SECOND_US)
-
 
 # --- jobs
 
 
-async def listed(scene: Scene, tenant: str = "default", **query: object) -> list[Job]:
-    """All pages of a list."""
-    found: list[Job] = []
-    before: int | None = None
-    for _ in range(100):
-        page = await scene.store.list_jobs(tenant, JobQuery(before_id=before, **query))  # type: ignore[arg-type]
-        found += page.jobs
-        if page.next_before_id is None:
-            return found
-        before = page.next_before_id
-    raise AssertionError("the list does not end")
+async def listed(scene: Scene, tenant: str = "default", **query: Any) -> list[Job]:
+    return await all_jobs(scene.store, JobQuery(**query), tenant)
 
 
 @pytest.mark.parametrize("limit", [1, 2, 3, 50])
@@ -202,18 +191,9 @@ async def test_a_run_that_is_nowhere_is_not_found(scene: Scene) -> None:
 # --- runs across jobs
 
 
-async def window(scene: Scene, from_s: float, to_s: float, limit: int = 50, **query: object) -> list[RunView]:
-    found: list[RunView] = []
-    before: tuple[int, ...] | None = None
-    for _ in range(200):
-        asked = RunQuery(from_at=at(from_s), to_at=at(to_s), before=before, limit=limit, **query)  # type: ignore[arg-type]
-        page = await scene.store.list_runs("default", asked)
-        assert len(page.runs) <= limit
-        found += page.runs
-        if page.next_before is None:
-            return found
-        before = page.next_before
-    raise AssertionError("the list does not end")
+async def window(scene: Scene, from_s: float, to_s: float, limit: int = 50, **query: Any) -> list[RunView]:
+    asked = RunQuery(from_at=at(from_s), to_at=at(to_s), limit=limit, **query)
+    return await all_runs(scene.store, asked)
 
 
 @pytest.mark.parametrize("limit", [1, 3, 50])
