@@ -10,16 +10,7 @@ import asyncio
 from pathlib import Path
 
 from benchmarks._report import Report, Size, at_least, below, options_of
-from benchmarks._system import (
-    Tally,
-    create,
-    every,
-    quiet,
-    run,
-    scratch,
-    settings_for,
-    system,
-)
+from benchmarks._system import Tally, create, every, quiet, run, scratch, settings_for, system
 from hourhand.core.instant import SECOND_US
 from hourhand.wiring.parts import Parts
 

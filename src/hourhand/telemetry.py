@@ -19,7 +19,6 @@ from prometheus_client import (
     GCCollector,
     PlatformCollector,
     ProcessCollector,
-    generate_latest,
 )
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
@@ -67,16 +66,6 @@ class Telemetry:
         """An attempt began this long after it was due."""
         self._lag.observe(lag_us)
 
-    def runs_started(self, lags_us: Iterable[int]) -> None:
-        """Many attempts began."""
-        self._lag.observe_all(lags_us)
-
-    def run_settled(self, event: Event, duration_us: int | None = None) -> None:
-        """One run's outcome is durable; the duration is its attempt's, where there was one."""
-        self._settled[event] += 1
-        if duration_us is not None:
-            self._took.observe(duration_us)
-
     def runs_settled(self, settlements: Sequence[Settlement]) -> None:
         """A batch of outcomes is durable."""
         succeeded = 0  # by far the most, so not looked up among the others
@@ -120,10 +109,6 @@ class Telemetry:
     ) -> None:
         """What the last audit of a database found."""
         self._audits[name] = _Audited(expected, lost, dict(kinds), at, took_us)
-
-    def exposition(self) -> bytes:
-        """Everything in Prometheus' text format."""
-        return generate_latest(self.registry)
 
     def _families(self) -> Iterator[Metric]:
         fires = CounterMetricFamily(

@@ -226,7 +226,6 @@ JOBS = {
     "lock_clocks": Example(('[["every 70", 6], ["every 71", 7]]',)),
     "add_clock": Example(([1, 1], ["every 65", "new"], [NOW_AT, NOW_AT])),
     "clock_next": Example((70,)),
-    "clock_place": Example((70,)),
     "wake_clock": Example((NOW_AT, 70)),
     "add_member": Example(([2], [900_001], [128], [0], [0], [0], ["skip"], [0], [0])),
     "drop_member": Example((3, 2)),

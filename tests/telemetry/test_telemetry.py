@@ -5,6 +5,7 @@ import json
 import logging
 
 import pytest
+from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
 from hourhand.core.lifecycle import Event
@@ -14,7 +15,7 @@ from hourhand.telemetry import Telemetry, configure_logging, logger
 
 
 def samples(telemetry: Telemetry) -> dict[tuple[str, tuple[str, ...]], float]:
-    families = text_string_to_metric_families(telemetry.exposition().decode())
+    families = text_string_to_metric_families(generate_latest(telemetry.registry).decode())
     return {
         (sample.name, tuple(sample.labels.values())): sample.value
         for family in families
@@ -43,9 +44,9 @@ def test_settlements_are_counted_by_event_with_their_durations() -> None:
             settlement(Event.SUCCEED, 0, 1_000),
             settlement(Event.SUCCEED, 0, 2_000_000),
             settlement(Event.SKIP, None, 5),
+            settlement(Event.EXHAUST, 0, 700_000_000),
         ]
     )
-    telemetry.run_settled(Event.EXHAUST, 700_000_000)
     found = samples(telemetry)
     assert found["hourhand_fires_total", ("succeed",)] == 2
     assert found["hourhand_fires_total", ("skip",)] == 1
@@ -60,8 +61,8 @@ def test_settlements_are_counted_by_event_with_their_durations() -> None:
 
 def test_the_rest_of_the_engine_is_counted() -> None:
     telemetry = Telemetry()
-    telemetry.runs_started([1_000, 60_000])
-    telemetry.run_started(0)
+    for lag_us in (1_000, 60_000, 0):
+        telemetry.run_started(lag_us)
     telemetry.planned(7)
     telemetry.claimed(1_000)
     telemetry.planner_stepped(2_000)

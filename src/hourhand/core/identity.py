@@ -12,7 +12,6 @@ from hourhand.core.instant import compact_instant, parse_compact_instant
 
 SEGMENTS = 64
 TENANT_LANES = 16
-OVERFLOW_LANE = TENANT_LANES  # beside the tenants' lanes: a backlog that is too long waits here
 CLASSES = 4  # HIGH, MEDIUM, LOW, background
 BACKGROUND = 3
 _LANES_PER_CLASS = 32
@@ -133,12 +132,6 @@ def class_of_lane(lane: int) -> int:
 def background_lane(lane: int) -> int:
     """The lane beside a lane for work that may wait: the same pool and tenant slot, the background class."""
     return lane + (BACKGROUND - class_of_lane(lane)) * _LANES_PER_CLASS
-
-
-def lanes_of_class(pool_id: int, run_class: int) -> range:
-    """All lanes of one class in one pool, the overflow lane last."""
-    first = lane_of(pool_id, run_class, 0)
-    return range(first, first + TENANT_LANES + 1)
 
 
 def jitter_us(job_id: int, scheduled_at: int, span_us: int) -> int:

@@ -6,7 +6,7 @@ are refused. What is written quotes whatever either version of YAML could take f
 
 import re
 from collections.abc import Iterator
-from typing import IO, Any
+from typing import Any
 
 import yaml
 
@@ -44,22 +44,8 @@ def read_yaml(text: str, builder: Builder) -> None:
         raise builder.wrong(1, f"not YAML: {str(error).splitlines()[0]}") from None
 
 
-def write_yaml(value: Any, file: IO[str], *, first: bool = True) -> None:
-    """One document, names in the order they have."""
-    yaml.dump(
-        value,
-        file,
-        Dumper=Writer,
-        sort_keys=False,
-        allow_unicode=True,
-        default_flow_style=False,
-        width=110,
-        explicit_start=not first,
-    )
-
-
 def yaml_block(value: Any) -> Iterator[str]:
-    """The lines of a value."""
+    """The lines of a value, names in the order they have."""
     text: str = yaml.dump(
         value, Dumper=Writer, sort_keys=False, allow_unicode=True, default_flow_style=False, width=110
     )

@@ -132,9 +132,6 @@ ON CONFLICT DO NOTHING;
 -- clock_next: how far a clock is planned
 SELECT next_at FROM clocks WHERE id = $1;
 
--- clock_place: which rule in which segment a clock is
-SELECT rule, segment FROM clocks WHERE id = $1;
-
 -- wake_clock: a sleeping clock gets a member again
 UPDATE clocks SET next_at = $1 WHERE id = $2;
 
