@@ -47,6 +47,7 @@ MAX_WINDOW_US = 31 * DAY_US
 DEFAULT_WINDOW_US = HOUR_US
 _MOST_SECOND_LOOKS = 1_000  # at jobs where something does not fit
 _MOST_UNTOLD = 100  # times of one job, the oldest, for which it is looked up when its parents ended
+_TURN = 100  # jobs whose times are computed at a stretch
 _FOLLOWERS = 200  # jobs that are read at once where some follow others
 
 
@@ -206,7 +207,9 @@ class _Pass:
         unit: list[tuple[AuditedJob, list[int]]] = []
         followers: list[AuditedJob] = []
         size = 0
-        for job in jobs:
+        for place, job in enumerate(jobs):
+            if place % _TURN == 0:  # others have theirs, and the page after this is read meanwhile
+                await asyncio.sleep(0)
             if job.follows:
                 followers.append(job)
                 continue
