@@ -4,7 +4,8 @@ import msgspec
 
 from hourhand.core.model import DEFAULT_TENANT, Job
 from hourhand.core.run import DeadLetter, RunView
-from hourhand.ports.store import DeadQuery, JobQuery, RunQuery, Store
+from hourhand.ports.reading import DeadQuery, JobQuery, RunQuery
+from hourhand.ports.store import Store
 
 _MOST_PAGES = 5_000
 

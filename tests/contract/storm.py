@@ -32,7 +32,8 @@ from hourhand.core.retry import Outcome, decide
 from hourhand.core.run import ClaimedRun, Settlement
 from hourhand.core.schedule import parse_key
 from hourhand.errors import Conflict, Overloaded
-from hourhand.ports.store import ClaimRequest, Cursor, DeadQuery, JobEdit, LeaseLost, RunQuery, Store
+from hourhand.ports.reading import DeadQuery, RunQuery
+from hourhand.ports.store import ClaimRequest, Cursor, JobEdit, LeaseLost, Store
 from hourhand.services.reports import Receipt, Reports
 from tests.contract.builders import draft, every, once, outcome, outcome_of_stray, spec
 from tests.contract.checker import assert_covered, assert_sound

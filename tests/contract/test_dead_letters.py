@@ -6,7 +6,7 @@ from hourhand.core.identity import RunKey
 from hourhand.core.instant import SECOND_US
 from hourhand.core.lifecycle import Event, State
 from hourhand.core.model import Job, Trigger
-from hourhand.ports.store import DeadQuery
+from hourhand.ports.reading import DeadQuery
 from tests.contract.builders import every, once, outcome, spec
 from tests.contract.checker import assert_sound
 from tests.contract.harness import START_AT

@@ -6,7 +6,8 @@ from hourhand.core.instant import SECOND_US
 from hourhand.core.lifecycle import Event
 from hourhand.core.model import Overlap
 from hourhand.errors import Unavailable
-from hourhand.ports.store import DeadQuery, JobQuery, LeaseLost
+from hourhand.ports.reading import DeadQuery, JobQuery
+from hourhand.ports.store import LeaseLost
 from tests.contract.builders import every, once, outcome, outcome_of_stray, spec
 from tests.contract.harness import START_AT
 from tests.contract.scene import Scene

@@ -1,7 +1,7 @@
 """The last runs of many jobs at once: ended ones, newest kept, oldest first; and what is under way."""
 
 from hourhand.core.lifecycle import Event, State
-from hourhand.ports.store import JobMarks
+from hourhand.ports.reading import JobMarks
 from tests.contract.builders import every, once, spec
 from tests.contract.harness import START_AT
 from tests.contract.scene import Scene

@@ -9,7 +9,8 @@ from hourhand.core.instant import HOUR_US, SECOND_US
 from hourhand.core.lifecycle import FINAL, Event, State
 from hourhand.core.model import Job, JobState, Overlap, Trigger
 from hourhand.core.run import RunView
-from hourhand.ports.store import JobEdit, JobQuery, RunQuery
+from hourhand.ports.reading import JobQuery, RunQuery
+from hourhand.ports.store import JobEdit
 from tests.contract.builders import draft, every, once, outcome, spec
 from tests.contract.harness import START_AT, at
 from tests.contract.paging import all_jobs, all_runs

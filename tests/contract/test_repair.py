@@ -6,7 +6,8 @@ from hourhand.core.identity import RunKey
 from hourhand.core.instant import DAY_US, HOUR_US, MINUTE_US, SECOND_US
 from hourhand.core.lifecycle import Event, State
 from hourhand.core.model import Overlap
-from hourhand.ports.store import DeadQuery, LeaseLost
+from hourhand.ports.reading import DeadQuery
+from hourhand.ports.store import LeaseLost
 from tests.contract.builders import draft, every, once, outcome, outcome_of_stray, spec
 from tests.contract.checker import assert_sound
 from tests.contract.harness import START_AT

@@ -3,7 +3,8 @@
 from hourhand.core.instant import DAY_US, SECOND_US
 from hourhand.core.lifecycle import Event, State
 from hourhand.core.model import JobState
-from hourhand.ports.store import Hint, JobQuery
+from hourhand.ports.reading import JobQuery
+from hourhand.ports.store import Hint
 from tests.contract.builders import every, once, spec
 from tests.contract.harness import KEEP_US, START_AT
 from tests.contract.scene import Scene

@@ -7,7 +7,7 @@ from hourhand.core.instant import SECOND_US
 from hourhand.core.lifecycle import State
 from hourhand.core.model import Job, Overlap, Retry
 from hourhand.errors import Conflict, Invalid, NotFound
-from hourhand.ports.store import DeadQuery
+from hourhand.ports.reading import DeadQuery
 from hourhand.services.runs import MAX_AT_ONCE, Status
 from tests.services.world import FAILED, START_AT, Gate, Hand, World, every, key_of, once, spec
 

@@ -16,7 +16,8 @@ from hourhand.core.lifecycle import FINAL
 from hourhand.core.model import AfterTiming, Job, JobState
 from hourhand.errors import HourhandError, Unavailable
 from hourhand.ports.backfills import BackfillQuery
-from hourhand.ports.store import Changed, DeadQuery
+from hourhand.ports.reading import DeadQuery
+from hourhand.ports.store import Changed
 from hourhand.services.backfills import Backfills
 from hourhand.services.jobs import Jobs, NewJob
 from hourhand.services.reports import Reports

@@ -9,7 +9,7 @@ import pytest
 from hourhand.core.instant import DAY_US, HOUR_US, SECOND_US
 from hourhand.core.lifecycle import State
 from hourhand.core.model import Job
-from hourhand.ports.store import RunQuery
+from hourhand.ports.reading import RunQuery
 from hourhand.stores.postgres import finished, partitions
 from hourhand.stores.relational.rows import STATE_CODES
 from tests.contract.builders import once, spec

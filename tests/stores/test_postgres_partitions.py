@@ -11,7 +11,7 @@ import pytest
 from hourhand.core.identity import RunKey
 from hourhand.core.instant import DAY_US, HOUR_US, SECOND_US
 from hourhand.core.lifecycle import State
-from hourhand.ports.store import RunQuery
+from hourhand.ports.reading import RunQuery
 from hourhand.stores.postgres import partitions
 from tests.contract.builders import once, spec
 from tests.contract.harness import START_AT

@@ -10,7 +10,7 @@ from hourhand.core.lifecycle import State
 from hourhand.core.model import Trigger
 from hourhand.core.run import AttemptRow, DeadLetter, RunView
 from hourhand.errors import Invalid
-from hourhand.ports.store import DeadGroup, RunPage
+from hourhand.ports.reading import DeadGroup, RunPage
 from hourhand.stores.sharded.merging import (
     Places,
     merge_groups,

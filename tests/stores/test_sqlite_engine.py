@@ -16,7 +16,8 @@ from hourhand.clock import ManualClock
 from hourhand.core.lifecycle import State
 from hourhand.core.model import Job
 from hourhand.errors import Conflict, StorageFull, Unavailable
-from hourhand.ports.store import JobQuery, Store
+from hourhand.ports.reading import JobQuery
+from hourhand.ports.store import Store
 from hourhand.stores.relational.tx import Operation
 from hourhand.stores.sqlite import SqliteStore
 from hourhand.stores.sqlite.engine import SqliteTx, execute_group
@@ -215,7 +216,7 @@ from pathlib import Path
 import msgspec
 from hourhand.clock import ManualClock
 from hourhand.errors import Unavailable
-from hourhand.ports.store import JobQuery
+from hourhand.ports.reading import JobQuery
 from hourhand.stores.sqlite import SqliteStore
 from tests.contract.builders import draft, spec
 

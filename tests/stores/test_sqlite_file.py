@@ -12,7 +12,7 @@ import pytest
 
 from hourhand.clock import ManualClock
 from hourhand.errors import CannotStart
-from hourhand.ports.store import JobQuery
+from hourhand.ports.reading import JobQuery
 from hourhand.stores.sqlite import SqliteStore
 from hourhand.stores.sqlite.file import APPLICATION_ID
 from hourhand.stores.sqlite.statements import migrations

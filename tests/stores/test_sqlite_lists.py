@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from hourhand.clock import ManualClock
-from hourhand.ports.store import JobQuery
+from hourhand.ports.reading import JobQuery
 from hourhand.stores.sqlite.statements import statements
 from hourhand.stores.sqlite.store import SqliteStore
 from tests.contract.builders import draft, every, spec

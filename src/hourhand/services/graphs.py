@@ -10,7 +10,8 @@ from hourhand.core.identity import parse_job_id
 from hourhand.core.lifecycle import FINAL
 from hourhand.core.model import JobState, OnceTiming
 from hourhand.errors import NotFound
-from hourhand.ports.store import RunGlance, Store
+from hourhand.ports.reading import RunGlance
+from hourhand.ports.store import Store
 from hourhand.services.foreseen import Foreseen
 
 MAX_SHOWN = 1_000

@@ -20,17 +20,8 @@ from hourhand.core.specification import SpecLimits, faults_in
 from hourhand.errors import Ambiguous, Conflict, HourhandError, Invalid, NotFound, Outdated, Unavailable
 from hourhand.ids import IdSource
 from hourhand.ports.events import EventType
-from hourhand.ports.store import (
-    Changed,
-    Decide,
-    JobDraft,
-    JobEdit,
-    JobPage,
-    JobQuery,
-    Refusal,
-    Store,
-    Unfit,
-)
+from hourhand.ports.reading import JobPage, JobQuery
+from hourhand.ports.store import Changed, Decide, JobDraft, JobEdit, Refusal, Store, Unfit
 from hourhand.services.foreseen import Foreseen, graph_job, unfit, would_be, would_become
 
 MAX_BULK = 1_000

@@ -16,7 +16,8 @@ from hourhand.core.plan import MissedTimes, expected_times
 from hourhand.core.run import DeadLetter, RunView
 from hourhand.core.skipping import next_time
 from hourhand.errors import Conflict, Invalid, NotFound, Unavailable
-from hourhand.ports.store import DeadGroup, DeadPage, DeadQuery, JobMarks, RunPage, RunQuery, Store
+from hourhand.ports.reading import DeadGroup, DeadPage, DeadQuery, JobMarks, RunPage, RunQuery
+from hourhand.ports.store import Store
 
 MAX_AT_ONCE = 1_000  # dead letters that one request may requeue or discard
 _LOOK_BACK_US = 60 * MINUTE_US  # how old a planned row may be before it has been judged

@@ -17,7 +17,7 @@ from hourhand.core.model import DEFAULT_TENANT, HttpTarget, Job, PythonTarget, S
 from hourhand.core.run import ClaimedRun, RunView, Settlement
 from hourhand.errors import HourhandError, Invalid, NotFound
 from hourhand.functions import REGISTRY, load_modules
-from hourhand.ports.store import DeadQuery
+from hourhand.ports.reading import DeadQuery
 from hourhand.simulation.loading import load
 from hourhand.simulation.stand_ins import Answers, StandIns
 from hourhand.simulation.virtual import LoopClock, VirtualLoop

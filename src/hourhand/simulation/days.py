@@ -26,7 +26,7 @@ from hourhand.core.model import (
 )
 from hourhand.core.plan import ClockPlan, first_since
 from hourhand.errors import HourhandError, Invalid
-from hourhand.ports.store import RunQuery
+from hourhand.ports.reading import RunQuery
 from hourhand.services.planner import rule_by_key
 from hourhand.simulation.foresight import Life, lives
 from hourhand.simulation.ledger import Ledger

@@ -17,7 +17,8 @@ from hourhand.core.run import AttemptRow, DeadLetter, Progress, RunView
 from hourhand.core.schedule import Occurrence
 from hourhand.core.skipping import Skip
 from hourhand.ports.events import EventType
-from hourhand.ports.store import DeadGroup, JobMarks, NodeInfo
+from hourhand.ports.reading import DeadGroup, JobMarks
+from hourhand.ports.store import NodeInfo
 from hourhand.services.graphs import GraphView
 from hourhand.services.overview import Sizes, alive
 from hourhand.services.recent import Hour, Minute

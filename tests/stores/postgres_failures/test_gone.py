@@ -15,7 +15,8 @@ from hourhand.core.plan import ClockPlan
 from hourhand.core.run import ProgressNote, Settlement
 from hourhand.core.serving import Serves
 from hourhand.errors import Unavailable
-from hourhand.ports.store import ClaimRequest, DeadQuery, JobEdit, JobQuery, RunQuery, Store
+from hourhand.ports.reading import DeadQuery, JobQuery, RunQuery
+from hourhand.ports.store import ClaimRequest, JobEdit, Store
 from hourhand.stores.postgres import PostgresStore
 from tests.contract.builders import draft, once, spec
 from tests.servers.postgres import PostgresServer

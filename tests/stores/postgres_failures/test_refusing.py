@@ -10,7 +10,8 @@ import pytest
 from hourhand.core.lifecycle import Event
 from hourhand.core.model import Job, JobState
 from hourhand.errors import CannotStart, StorageFull, Unavailable
-from hourhand.ports.store import DeadQuery, JobEdit
+from hourhand.ports.reading import DeadQuery
+from hourhand.ports.store import JobEdit
 from hourhand.stores.postgres import PostgresStore
 from hourhand.stores.postgres.engine import PostgresTx
 from tests.contract.builders import draft, every, once, outcome, spec

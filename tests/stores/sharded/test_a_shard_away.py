@@ -9,7 +9,8 @@ from hourhand.core.instant import DAY_US, SECOND_US
 from hourhand.core.model import DEFAULT_TENANT as TENANT
 from hourhand.core.model import Job, JobState
 from hourhand.errors import Conflict, Invalid, Unavailable
-from hourhand.ports.store import DeadQuery, JobDraft, JobQuery, Refusal, RunQuery
+from hourhand.ports.reading import DeadQuery, JobQuery, RunQuery
+from hourhand.ports.store import JobDraft, Refusal
 from hourhand.services.audit import Audit, Window
 from hourhand.services.jobs import NewJob
 from tests.contract.paging import all_runs

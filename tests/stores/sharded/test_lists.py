@@ -8,7 +8,7 @@ from hourhand.core.lifecycle import State
 from hourhand.core.model import DEFAULT_TENANT as TENANT
 from hourhand.core.model import JobState
 from hourhand.errors import Invalid
-from hourhand.ports.store import DeadQuery, JobQuery, RunQuery
+from hourhand.ports.reading import DeadQuery, JobQuery, RunQuery
 from tests.contract.paging import all_jobs, all_letters, all_runs
 from tests.services.world import once
 from tests.stores.sharded.cluster import SHARDS, Cluster

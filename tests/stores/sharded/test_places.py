@@ -10,7 +10,8 @@ from hourhand.core.log import LogPlace
 from hourhand.core.model import DEFAULT_TENANT as TENANT
 from hourhand.core.model import Job
 from hourhand.errors import CannotStart, Invalid
-from hourhand.ports.store import DeadQuery, JobDraft, JobEdit, RunQuery
+from hourhand.ports.reading import DeadQuery, RunQuery
+from hourhand.ports.store import JobDraft, JobEdit
 from hourhand.services.jobs import NewJob
 from hourhand.stores.sharded import ShardedStore
 from tests.services.world import spec

@@ -15,7 +15,7 @@ from hourhand.core.lifecycle import FINAL, State
 from hourhand.core.model import FOREVER
 from hourhand.core.run import RunView
 from hourhand.errors import Invalid
-from hourhand.ports.store import RunPage, RunQuery
+from hourhand.ports.reading import RunPage, RunQuery
 from hourhand.stores.relational.reading import get_run
 from hourhand.stores.relational.rows import STATE_CODES
 from hourhand.stores.relational.tx import Tx

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from hourhand.core.lifecycle import Phase, State, shown_state
-from hourhand.ports.store import RunGlance
+from hourhand.ports.reading import RunGlance
 from hourhand.stores.relational.edges import GraphReader
 from hourhand.stores.relational.rows import STATES
 from hourhand.stores.relational.tx import Tx

@@ -8,7 +8,8 @@ from hourhand.core.lifecycle import FINAL, Reason, State
 from hourhand.core.model import FOREVER, Trigger
 from hourhand.core.run import TRIGGER_CODES, TRIGGERS, DeadLetter, RunView
 from hourhand.errors import Conflict
-from hourhand.ports.store import DeadGroup, DeadPage, DeadQuery, Hint
+from hourhand.ports.reading import DeadGroup, DeadPage, DeadQuery
+from hourhand.ports.store import Hint
 from hourhand.stores.relational.descents import drop_waits
 from hourhand.stores.relational.endings import end_unstarted
 from hourhand.stores.relational.holding import unplanned_from

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from hourhand.core.lifecycle import Phase, State, shown_state
-from hourhand.ports.store import JobMarks, RunMark
+from hourhand.ports.reading import JobMarks, RunMark
 from hourhand.stores.relational.rows import STATE_CODES, STATES
 from hourhand.stores.relational.tx import Tx
 

@@ -11,7 +11,8 @@ from hourhand.core.lifecycle import Phase, State, shown_state
 from hourhand.core.model import FOREVER, Job, JobState, MisfirePolicy, Version
 from hourhand.core.plan import Gap, MissedTimes, missed_times
 from hourhand.core.run import TRIGGERS, AttemptRow, Progress, RunView
-from hourhand.ports.store import Backlog, JobPage, JobQuery, RunPage, RunQuery
+from hourhand.ports.reading import JobPage, JobQuery, RunPage, RunQuery
+from hourhand.ports.store import Backlog
 from hourhand.stores.relational.descents import outcomes_of
 from hourhand.stores.relational.jobs import load
 from hourhand.stores.relational.rows import (

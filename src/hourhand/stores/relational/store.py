@@ -20,6 +20,17 @@ from hourhand.core.why import RunFacts
 from hourhand.ports import store as port
 from hourhand.ports.audit import Asked, AuditedRuns, AuditPage, AuditQuery
 from hourhand.ports.backfills import BackfillPage, BackfillQuery, DecideBackfill, Feeding
+from hourhand.ports.reading import (
+    DeadGroup,
+    DeadPage,
+    DeadQuery,
+    JobMarks,
+    JobPage,
+    JobQuery,
+    RunGlance,
+    RunPage,
+    RunQuery,
+)
 from hourhand.stores.relational import (
     audits,
     backfills,
@@ -123,7 +134,7 @@ class RelationalStore:
     async def find_jobs(self, tenant: str, text: str, limit: int) -> list[Job]:
         return await self._engine.read(lambda tx: reading.find_jobs(tx, tenant, text, limit))
 
-    async def list_jobs(self, tenant: str, query: port.JobQuery) -> port.JobPage:
+    async def list_jobs(self, tenant: str, query: JobQuery) -> JobPage:
         return await self._engine.read(lambda tx: reading.list_jobs(tx, tenant, query))
 
     async def versions(self, tenant: str, job_id: int) -> list[Version]:
@@ -277,10 +288,10 @@ class RelationalStore:
     async def run_facts(self, tenant: str, key: RunKey) -> RunFacts | None:
         return await self._engine.read(lambda tx: facts.run_facts(tx, self._settings, tenant, key))
 
-    async def list_runs(self, tenant: str, query: port.RunQuery) -> port.RunPage:
+    async def list_runs(self, tenant: str, query: RunQuery) -> RunPage:
         return await self._engine.read(lambda tx: reading.list_runs(tx, tenant, query, self._finished))
 
-    async def job_marks(self, tenant: str, job_ids: Sequence[int], limit: int) -> list[port.JobMarks]:
+    async def job_marks(self, tenant: str, job_ids: Sequence[int], limit: int) -> list[JobMarks]:
         return await self._engine.read(lambda tx: marks.job_marks(tx, tenant, job_ids, limit))
 
     # --- logs
@@ -298,7 +309,7 @@ class RelationalStore:
     async def peek_jobs(self, tenant: str, ids: Sequence[int]) -> list[GraphJob]:
         return await self._engine.read(lambda tx: edges.peek_jobs(tx, tenant, ids))
 
-    async def glance(self, tenant: str, ids: Sequence[int], at: int | None) -> list[port.RunGlance]:
+    async def glance(self, tenant: str, ids: Sequence[int], at: int | None) -> list[RunGlance]:
         return await self._engine.read(lambda tx: glances.glance(tx, tenant, ids, at))
 
     # --- audits
@@ -317,10 +328,10 @@ class RelationalStore:
         )
 
     # --- dead letters
-    async def dead_letters(self, tenant: str, query: port.DeadQuery) -> port.DeadPage:
+    async def dead_letters(self, tenant: str, query: DeadQuery) -> DeadPage:
         return await self._engine.read(lambda tx: letters.dead_letters(tx, tenant, query))
 
-    async def dead_groups(self, tenant: str, by: str, limit: int) -> list[port.DeadGroup]:
+    async def dead_groups(self, tenant: str, by: str, limit: int) -> list[DeadGroup]:
         return await self._engine.read(lambda tx: letters.dead_groups(tx, tenant, by, limit))
 
     async def requeue(self, tenant: str, keys: Sequence[RunKey], *, downstream: bool = False) -> list[RunKey]:

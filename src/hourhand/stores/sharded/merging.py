@@ -10,7 +10,7 @@ from typing import TypeVar
 from hourhand.core.lifecycle import FINAL
 from hourhand.core.run import DeadLetter, RunView
 from hourhand.errors import Invalid
-from hourhand.ports.store import DeadGroup, RunPage
+from hourhand.ports.reading import DeadGroup, RunPage
 
 T = TypeVar("T")
 K = TypeVar("K", int, tuple[int, int, int])

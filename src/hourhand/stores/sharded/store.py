@@ -36,6 +36,17 @@ from hourhand.errors import CannotStart, Invalid, Unavailable
 from hourhand.ports import store as port
 from hourhand.ports.audit import Asked, AuditedRuns, AuditPage, AuditQuery
 from hourhand.ports.backfills import BackfillPage, BackfillQuery, DecideBackfill
+from hourhand.ports.reading import (
+    DeadGroup,
+    DeadPage,
+    DeadQuery,
+    JobMarks,
+    JobPage,
+    JobQuery,
+    RunGlance,
+    RunPage,
+    RunQuery,
+)
 from hourhand.stores.sharded.merging import (
     letter_key,
     merge_groups,
@@ -170,11 +181,11 @@ class ShardedStore(PerShardVerbs):
             )
         return sorted(found, key=lambda job: job.id, reverse=True)[:limit]
 
-    async def list_jobs(self, tenant: str, query: port.JobQuery) -> port.JobPage:
+    async def list_jobs(self, tenant: str, query: JobQuery) -> JobPage:
         found = await self._ask_all(lambda shard: shard.list_jobs(tenant, query))
         pages = [(page.jobs, page.next_before_id) for page in found.values()]
         jobs, onward = merge_ordered(pages, lambda job: job.id, query.limit)
-        return port.JobPage(jobs=jobs, next_before_id=onward, missing=self._missing(found))
+        return JobPage(jobs=jobs, next_before_id=onward, missing=self._missing(found))
 
     async def versions(self, tenant: str, job_id: int) -> list[Version]:
         return await self._ask_home(job_id, lambda shard: shard.versions(tenant, job_id)) or []
@@ -207,13 +218,13 @@ class ShardedStore(PerShardVerbs):
     async def run_facts(self, tenant: str, key: RunKey) -> RunFacts | None:
         return await self._ask_home(key.job_id, lambda shard: shard.run_facts(tenant, key))
 
-    async def list_runs(self, tenant: str, query: port.RunQuery) -> port.RunPage:
+    async def list_runs(self, tenant: str, query: RunQuery) -> RunPage:
         if query.job_id is not None:
             page = await self._ask_home(query.job_id, lambda shard: shard.list_runs(tenant, query))
-            return page or port.RunPage(runs=(), next_before=None)
+            return page or RunPage(runs=(), next_before=None)
         places = read_places(query.before, len(self._shards))
 
-        async def read(index: int) -> port.RunPage:
+        async def read(index: int) -> RunPage:
             part = msgspec.structs.replace(query, before=places[index])
             return await self._ask(index, lambda shard: shard.list_runs(tenant, part))
 
@@ -221,17 +232,17 @@ class ShardedStore(PerShardVerbs):
         runs, onward = merge_runs(pages, places, query.limit)
         has_pages = all(page.places or not page.runs for page in pages.values())
         goes_on = has_pages and any(index in pages for index in onward)  # else only the silent have more
-        return port.RunPage(
+        return RunPage(
             runs=tuple(runs),
             next_before=write_places(onward, len(self._shards)) if goes_on else None,
             missing=tuple(index for index in places if index not in pages),
         )
 
-    async def job_marks(self, tenant: str, job_ids: Sequence[int], limit: int) -> list[port.JobMarks]:
+    async def job_marks(self, tenant: str, job_ids: Sequence[int], limit: int) -> list[JobMarks]:
         """A shard that does not answer leaves its jobs out."""
         parts = _by_shard(job_ids, lambda job_id: job_id)
 
-        async def read(index: int) -> list[port.JobMarks]:
+        async def read(index: int) -> list[JobMarks]:
             return await self._ask(index, lambda shard: shard.job_marks(tenant, parts[index], limit))
 
         found = await _answers({index: read(index) for index in parts if index < len(self._shards)})
@@ -306,7 +317,7 @@ class ShardedStore(PerShardVerbs):
         by_id = {job.id: job for job in found}
         return [by_id[one] for one in ids if one in by_id]
 
-    async def glance(self, tenant: str, ids: Sequence[int], at: int | None) -> list[port.RunGlance]:
+    async def glance(self, tenant: str, ids: Sequence[int], at: int | None) -> list[RunGlance]:
         return await self._each_id(ids, lambda part, shard: shard.glance(tenant, part, at))
 
     # --- audits: one shard after another
@@ -343,16 +354,16 @@ class ShardedStore(PerShardVerbs):
         return found
 
     # --- dead letters
-    async def dead_letters(self, tenant: str, query: port.DeadQuery) -> port.DeadPage:
+    async def dead_letters(self, tenant: str, query: DeadQuery) -> DeadPage:
         if query.job_id is not None:
             page = await self._ask_home(query.job_id, lambda shard: shard.dead_letters(tenant, query))
-            return page or port.DeadPage(letters=(), next_before=None)
+            return page or DeadPage(letters=(), next_before=None)
         found = await self._ask_all(lambda shard: shard.dead_letters(tenant, query))
         pages = [(page.letters, page.next_before) for page in found.values()]
         letters, onward = merge_ordered(pages, letter_key, query.limit)
-        return port.DeadPage(letters=letters, next_before=onward, missing=self._missing(found))
+        return DeadPage(letters=letters, next_before=onward, missing=self._missing(found))
 
-    async def dead_groups(self, tenant: str, by: str, limit: int) -> list[port.DeadGroup]:
+    async def dead_groups(self, tenant: str, by: str, limit: int) -> list[DeadGroup]:
         size = max(limit, _GROUPS)
         found = await self._ask_all(lambda shard: shard.dead_groups(tenant, by, size))
         missing = self._missing(found)

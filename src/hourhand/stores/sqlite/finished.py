@@ -5,7 +5,7 @@ from hourhand.core.instant import SECOND_US
 from hourhand.core.lifecycle import FINAL, State
 from hourhand.core.run import RunView
 from hourhand.errors import Invalid
-from hourhand.ports.store import RunPage, RunQuery
+from hourhand.ports.reading import RunPage, RunQuery
 from hourhand.stores.relational.reading import get_run
 from hourhand.stores.relational.rows import STATES
 from hourhand.stores.relational.tx import Tx

@@ -10,7 +10,7 @@ from starlette.responses import Response
 from hourhand.core.fault import Fault
 from hourhand.core.identity import RunKey, format_run_id, parse_job_id, parse_run_id
 from hourhand.errors import Invalid, NotFound
-from hourhand.ports.store import DeadQuery
+from hourhand.ports.reading import DeadQuery
 from hourhand.services.runs import MAX_AT_ONCE
 from hourhand.web.answers import dead_group_answer, dead_letter_answer, json_answer
 from hourhand.web.context import WebContext, caller_of

@@ -8,7 +8,8 @@ from starlette.responses import Response
 from hourhand.core.identity import format_job_id
 from hourhand.core.instant import format_instant
 from hourhand.core.model import Job, JobState
-from hourhand.ports.store import Changed, JobQuery
+from hourhand.ports.reading import JobQuery
+from hourhand.ports.store import Changed
 from hourhand.services.jobs import NewJob
 from hourhand.web.answers import entity_tag, instant, job_answer, json_answer, marks_answer
 from hourhand.web.context import WebContext, caller_of

@@ -12,7 +12,7 @@ from hourhand.core.instant import HOUR_US, SECOND_US
 from hourhand.core.lifecycle import FINAL, State
 from hourhand.core.log import LogPlace
 from hourhand.errors import Conflict, Invalid
-from hourhand.ports.store import RunQuery
+from hourhand.ports.reading import RunQuery
 from hourhand.services.run_logs import MAX_WAIT_S
 from hourhand.web.answers import json_answer, log_answer, run_answer
 from hourhand.web.context import caller_of
