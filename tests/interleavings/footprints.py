@@ -48,8 +48,13 @@ def committed(writes: frozenset[str]) -> Footprint:
 WHOLE = Footprint(frozenset({_ANYTHING}), frozenset({_ANYTHING}))  # of a step that is a whole transaction
 
 
+PASSING = Footprint(frozenset({"time"}), frozenset({"time"}))  # of a step in which time passes
+
+
 def are_independent(one: Footprint, other: Footprint) -> bool:
     """Whether two steps lead to the same in either order."""
+    if PASSING in (one, other):
+        return False
     if one.commits and other.commits:
         return True
     if one.commits or other.commits:

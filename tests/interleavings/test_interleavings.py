@@ -13,7 +13,8 @@ from tests.contract.checker import assert_covered, assert_sound
 from tests.contract.scene import Scene
 from tests.interleavings.explorer import Account, Passage, ended, explore, interleave
 from tests.interleavings.footprints import are_independent, committed, footprint
-from tests.interleavings.pairs import HORIZON_US, PAIRS, Pair, Stage
+from tests.interleavings.pairs import PAIRS, Pair
+from tests.interleavings.stages import HORIZON_US, Stage
 from tests.interleavings.worlds import PostgresWorld, SqliteWorld, World, named
 from tests.servers.postgres_databases import PostgresDatabases
 

@@ -16,7 +16,7 @@ from tests.contract.harness import KEEP_US, LEAD_US, START_AT, Harness, SqliteMe
 from tests.contract.postgres_harness import PostgresHarness
 from tests.contract.scene import Scene
 from tests.interleavings.explorer import Sides
-from tests.interleavings.footprints import TABLES
+from tests.interleavings.footprints import PASSING, TABLES
 from tests.interleavings.stepper import Observer, Side, SteppedEngine, step_by_statement
 
 _KEPT = {"meta", "segments", "pools"}
@@ -44,16 +44,22 @@ class World(Protocol):
 class _Door:
     """The store as one side sees it, with the time that all share."""
 
-    def __init__(self, store: Any, harness: Harness) -> None:
+    def __init__(self, store: Any, harness: Harness, side: Side) -> None:
         self.store = store
         self._harness = harness
+        self._side = side
+
+    async def let_pass(self, us: int) -> None:
+        """Time passes, as a step of its own."""
+        await self._side.stop("time passes", PASSING)
+        self._harness.advance(us)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._harness, name)
 
 
-def _scene(store: Any, harness: Any, first_node: int) -> Scene:
-    scene = Scene(_Door(store, harness))  # type: ignore[arg-type]
+def _scene(store: Any, harness: Any, side: Side, first_node: int) -> Scene:
+    scene = Scene(_Door(store, harness, side))  # type: ignore[arg-type]
     scene._nodes = first_node
     return scene
 
@@ -98,7 +104,10 @@ class PostgresWorld:
             store._engine._connection = real  # type: ignore[method-assign]
             step_by_statement(store, side)
         left, right = self._doors
-        return sides, (_scene(left, self._harness, 1_000), _scene(right, self._harness, 2_000))
+        return sides, (
+            _scene(left, self._harness, sides[0], 1_000),
+            _scene(right, self._harness, sides[1], 2_000),
+        )
 
     async def close(self) -> None:
         for store in self._doors:
@@ -137,7 +146,10 @@ class SqliteWorld:
             door = copy.copy(self._harness.store)
             door._engine = SteppedEngine(door._engine, side)  # type: ignore[assignment]
             doors.append(door)
-        return sides, (_scene(doors[0], self._harness, 1_000), _scene(doors[1], self._harness, 2_000))
+        return sides, (
+            _scene(doors[0], self._harness, sides[0], 1_000),
+            _scene(doors[1], self._harness, sides[1], 2_000),
+        )
 
     async def close(self) -> None:
         if self._harness is not None:
