@@ -8,7 +8,7 @@ from hourhand.core.instant import DAY_US, SECOND_US
 from hourhand.core.lifecycle import Event
 from hourhand.core.model import AfterTiming, Job, Misfire, MisfirePolicy
 from hourhand.errors import Conflict, Invalid
-from hourhand.ports.store import Changed, Claim
+from hourhand.ports.store import Changed, Claim, LeaseLost
 from tests.contract.builders import draft, every, outcome, spec
 from tests.contract.harness import START_AT
 from tests.contract.scene import Scene
@@ -24,6 +24,23 @@ def claims(place: int, lead_us: int = 0, room: int = 10) -> Act:
         return await scene.claim(stage.nodes[place], room, lead_us=lead_us)
 
     return act
+
+
+async def claims_in_vain(scene: Scene, stage: Stage) -> Claim | None:
+    """As a worker whose lease is over, which it does not know; None where it is told."""
+    try:
+        return await claims(0)(scene, stage)
+    except LeaseLost:
+        return None
+
+
+async def renews_in_vain(scene: Scene, stage: Stage) -> bool:
+    """The same of its lease; says whether that was prolonged."""
+    try:
+        await scene.store.renew_node(stage.nodes[0], "worker", "worker", DAY_US)
+    except LeaseLost:
+        return False
+    return True
 
 
 def waits_and_claims(place: int, lead_us: int) -> Act:
@@ -144,7 +161,7 @@ async def feeds(scene: Scene, _: Stage) -> Any:
 async def feeds_and_runs(scene: Scene, stage: Stage) -> Any:
     """Feeds, and a worker takes and ends what there is."""
     await feeds(scene, stage)
-    claim = await claims(0)(scene, stage)
+    claim = await claims(0, SECOND_US)(scene, stage)
     return await scene.settle(*(outcome(run, now_at=scene.now) for run in claim.runs))
 
 

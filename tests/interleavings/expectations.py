@@ -32,6 +32,11 @@ async def both_accepted(scene: Scene, stage: Stage, left: Any, right: Any) -> No
     assert not tables.blocked, "a run waits for a slot that nobody holds"
 
 
+async def drained(scene: Scene, stage: Stage, _: Any, refused: Any) -> None:
+    assert refused == [], "the outcome of a live worker was refused"
+    assert len((await scene.tables()).running) == 2, "a lowered limit does not drain"
+
+
 async def in_one_place(scene: Scene, stage: Stage, _: Any, __: Any) -> None:
     tables = await scene.tables()
     assert tables.running or not tables.blocked, "a run waits for a slot that nobody holds"
@@ -169,6 +174,10 @@ async def accepted_or_given_back(scene: Scene, stage: Stage, back: Any, refused:
 async def the_late_one_is_refused(scene: Scene, stage: Stage, claim: Claim, refused: Any) -> None:
     assert [run.fence for run in claim.runs] == [stage.runs[0].fence + 1]
     assert len(refused) == 1, "an outcome under an older fence was taken"
+
+
+async def nothing_without_a_lease(scene: Scene, stage: Stage, got: Any, _: Any) -> None:
+    assert not got, "a worker whose lease is over goes on as if it had one"
 
 
 async def one_of_two_sweeps(scene: Scene, stage: Stage, left: Any, right: Any) -> None:

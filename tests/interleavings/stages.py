@@ -80,6 +80,13 @@ async def two_taken(scene: Scene) -> Stage:
     return stage
 
 
+async def lowered(scene: Scene) -> Stage:
+    """Three slots of a job are taken, a run is due, and the limit was lowered to two."""
+    stage = await busy(3)(scene)
+    await scene.change(stage.job, concurrency=2)
+    return stage
+
+
 async def busy_by_hand(scene: Scene) -> Stage:
     """The slot of a job is taken, and somebody asked for another run of it."""
     stage = await busy(1)(scene)
