@@ -53,9 +53,26 @@ class TestOnAServer:
         assert (document["complete"], document["beside"]) == (True, 1)
         assert hourhand("audit", "-q").out == ""
 
+    def test_a_deleted_job_is_known_by_its_id(self, hourhand, request: pytest.FixtureRequest) -> None:
+        target = ["--python", "functions_for_cli:succeed"]
+        done = hourhand("jobs", "create", request.node.name, "--every", "1h", *target, "-q")
+        job = done.out.strip()
+        assert hourhand("jobs", "delete", job, "-y").code == 0
+        assert hourhand("audit", "--job", job, "--json").json["by_job"][0]["job_name"] == request.node.name
+        assert hourhand("audit", "--job", request.node.name).code == 3
+        assert hourhand("audit", "--job", job[:-1] + "z").code == 3
+
     def test_a_window_that_cannot_be_is_refused(self, hourhand) -> None:
         done = hourhand("audit", "--from", "2020-01-01T00:00:00Z")
         assert done.code == 2
-        assert "history is kept since" in done.err
+        assert "how long history is kept" in done.err
+        done = hourhand("audit", "--from", "2999-01-01T00:00:00Z")
+        assert (done.code, done.err.splitlines()) == (
+            2,
+            [
+                "error: there is no such window to be audited",
+                "  from: expected a time that has passed, got 2999-01-01T00:00:00Z; what is to come cannot be audited",
+            ],
+        )
         assert hourhand("audit", "--from", "whenever").code == 2
         assert hourhand("audit", "--job", "nobody").code == 3

@@ -149,8 +149,10 @@ async def test_a_clock_that_is_set_back_keeps_nobody_waiting(world: World) -> No
     ("from_at", "to_at", "pointer", "hint"),
     [
         (START_AT, START_AT - 1, "?from", None),
-        (START_AT + 1, None, "?from", None),
-        (START_AT - 31 * DAY_US, None, "?from", "history is kept since"),
+        (START_AT - 5, START_AT - 5, "?from", None),
+        (START_AT + 1, None, "?from", "what is to come"),
+        (START_AT + DAY_US, START_AT + 2 * DAY_US, "?from", "what is to come"),
+        (START_AT - 31 * DAY_US, None, "?from", "that is how long history is kept"),
     ],
 )
 async def test_windows_that_cannot_be_audited(
@@ -168,6 +170,17 @@ async def test_a_window_that_is_too_long_says_where_its_first_part_could_end(wor
     with pytest.raises(Invalid) as error:
         await audit.opened("default", START_AT - 50 * DAY_US, None)
     assert "2026-10-28T09:00:00Z" in (error.value.faults[0].hint or "")
+
+
+async def test_an_audit_that_goes_on_does_so_though_its_first_times_leave_with_history(world: World) -> None:
+    audit = Audit(store=world.store, clock=world.clock, keep_us=KEEP_US)
+    window = await audit.opened("default", START_AT - KEEP_US, None)
+    world.pass_time(10)
+    assert audit.reopened("default", window.from_at, window.to_at) == window
+    with pytest.raises(Invalid):
+        audit.reopened("default", START_AT - 50 * DAY_US, START_AT)
+    with pytest.raises(Invalid):
+        audit.reopened("default", START_AT, START_AT)
 
 
 async def test_what_has_not_come_yet_is_left_out_and_a_stranger_is_not_found(world: World) -> None:

@@ -6,6 +6,7 @@ import typer
 
 from hourhand.cli.failures import FINDINGS
 from hourhand.cli.options import Call, command
+from hourhand.cli.references import known_job
 from hourhand.cli.text import plural
 from hourhand.cli.times import in_zone, instant
 from hourhand.core.instant import format_instant
@@ -25,13 +26,16 @@ def audit(
         typer.Option("--from", metavar="TIME", help="Nominal times from here on; an hour before --to."),
     ] = None,
     to: Annotated[str | None, typer.Option(metavar="TIME", help="Up to here; now unless given.")] = None,
-    job: Annotated[str | None, typer.Option(metavar="JOB", help="Only of this job: id, key or name.")] = None,
+    job: Annotated[
+        str | None,
+        typer.Option(metavar="JOB", help="Only of this job: id, key or name; a deleted one by its id."),
+    ] = None,
 ) -> int:
     """Hold what ran against what was expected; exit code 8 where something does not fit."""
     found = call.client.audits.run(
         from_=None if from_ is None else format_instant(instant(from_, "--from")),
         to=None if to is None else format_instant(instant(to, "--to")),
-        job=None if job is None else call.client.jobs.resolve(job),
+        job=None if job is None else known_job(call, job),
     )
     call.out.document(found, None, lambda: _show(call, found))
     if call.out.form.value == "ids":

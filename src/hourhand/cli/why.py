@@ -8,11 +8,11 @@ import typer
 
 from hourhand.cli.failures import FINDINGS
 from hourhand.cli.options import Call, command
+from hourhand.cli.references import known_job
 from hourhand.cli.text import clean
 from hourhand.cli.times import in_zone, moment, now, weekday, zone_of
-from hourhand.core.identity import format_job_id, parse_job_id, parse_run_id
+from hourhand.core.identity import format_job_id, parse_run_id
 from hourhand.core.instant import format_instant
-from hourhand.errors import NotFound
 
 _NAMED = ("last", "next")
 _LOST = "lost"
@@ -50,25 +50,11 @@ def _asked(call: Call, reference: str, time: str | None) -> tuple[dict[str, Any]
         with contextlib.suppress(ValueError):
             key = parse_run_id(reference)
             return {"job_id": format_job_id(key.job_id)}, format_instant(key.scheduled_at)
-    found = _job(call, reference)
+    found = known_job(call, reference)
     word = "last" if time is None else time.strip().lower()
     if time is None or word in _NAMED:
         return found, word
     return found, format_instant(moment(time, zone_of(found, call.tz), now(), "TIME"))
-
-
-def _job(call: Call, reference: str) -> dict[str, Any]:
-    """The job that is meant; one that was deleted is known by its id alone."""
-    try:
-        return call.client.jobs.resolve(reference)
-    except NotFound:
-        try:
-            parse_job_id(reference)
-        except ValueError:
-            pass
-        else:
-            return {"job_id": reference}
-        raise
 
 
 def _show(call: Call, answer: Mapping[str, Any]) -> None:

@@ -122,6 +122,12 @@ class Audit:
             raise NotFound(f"there is no job {format_job_id(job_id)}")
         return Window(from_at=from_at, to_at=to_at, tenant=tenant, job_id=job_id)
 
+    def reopened(self, tenant: str, from_at: int, to_at: int) -> Window:
+        """The window of an audit that goes on, as it was opened, though history has become older since."""
+        to_at = min(to_at, self._clock.now())
+        self._check(from_at, to_at, from_at)
+        return Window(from_at=from_at, to_at=to_at, tenant=tenant)
+
     async def window(
         self, window: Window, *, after: tuple[int, ...] | None = None, within_us: int | None = None
     ) -> AuditReport:
@@ -132,10 +138,12 @@ class Audit:
 
     def _check(self, from_at: int, to_at: int, now_at: int) -> None:
         oldest_at = now_at - self._keep_us
+        if from_at >= to_at == now_at:
+            raise _invalid("from", "a time that has passed", from_at, "what is to come cannot be audited")
         if from_at >= to_at:
-            raise _invalid("from", "a time before `to`, which has passed", from_at)
+            raise _invalid("from", f"a time before `to`, {format_instant(to_at)}", from_at)
         if from_at < oldest_at:
-            hint = f"history is kept since {format_instant(oldest_at)}; what ran before is no longer known"
+            hint = "that is how long history is kept; what ran before is no longer known"
             raise _invalid("from", f"a time since {format_instant(oldest_at)}", from_at, hint)
         if to_at - from_at > MAX_WINDOW_US:
             hint = f"audit it in parts; the first could end at {format_instant(from_at + MAX_WINDOW_US)}"
@@ -406,4 +414,4 @@ def _of(job: AuditedJob, clocks: dict[tuple[int, str], ClockFacts]) -> dict[str,
 
 def _invalid(name: str, expected: str, got: int, hint: str | None = None) -> Invalid:
     fault = Fault(pointer=f"?{name}", expected=expected, got=format_instant(got), hint=hint)
-    return Invalid(f"{name}: expected {expected}", [fault])
+    return Invalid("there is no such window to be audited", [fault])

@@ -44,7 +44,7 @@ async def audit(
         )
         after = None
     else:
-        window = await web.audit.opened(tenant, place[0], place[1])
+        window = web.audit.reopened(tenant, place[0], place[1])
         after = tuple(place[2:])
     report = await web.audit.window(window, after=after, within_us=WITHIN_US)
     onward = (
