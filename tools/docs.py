@@ -122,6 +122,10 @@ LIMITS = (
     ),
     Limit("clocks of one planning step, at most", "services.planner", "_MOST_CLOCKS"),
     Limit("runs of one claim", "services.worker", "_MOST_PER_CLAIM"),
+    Limit(
+        "time until what no worker could run is offered again, at first", "core.retry", "LEAST_WAIT_US", "us"
+    ),
+    Limit("and at most", "core.retry", "MOST_WAIT_US", "us"),
     Limit("outcomes of one commit", "services.worker", "_MOST_PER_SETTLE"),
     Limit("time between heartbeats", "services.worker", "HEARTBEAT_US", "us"),
     Limit("lease of a worker", "leases.native", "LEASE_US", "us"),

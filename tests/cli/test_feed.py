@@ -43,6 +43,11 @@ def feed(lines: list[str]) -> Feed:
         ),
         (Event.SKIP, {"reason": "overlap"}, "14:02:10 – hello  skipped: overlap"),
         (Event.CANCEL, {}, "14:02:10 – hello  cancelled"),
+        (
+            Event.RELEASE,
+            {"error": "this worker runs no commands", "run_id": "J-1@2026"},
+            "14:02:10 – hello  waits: this worker runs no commands; hourhand why J-1@2026",
+        ),
     ],
 )
 def test_a_line_per_run(
@@ -53,7 +58,6 @@ def test_a_line_per_run(
 
 
 def test_what_is_only_on_the_way_has_no_line(feed: Feed, lines: list[str]) -> None:
-    feed.settled(AT, "hello", Event.RELEASE)
     feed.settled(AT, "hello", Event.REPORT_LATER)
     feed.tick(AT + SECOND_US)
     assert lines == []

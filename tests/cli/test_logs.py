@@ -150,6 +150,9 @@ def test_off_unless_allowed(hourhand: Hourhand, tmp_path: Path, monkeypatch: pyt
         assert done.code == 9
         run_id = hourhand("jobs", "history", made.out.strip(), "--json").json["data"][-1]["run_id"]
         shown = hourhand("runs", "show", run_id, "--json").json
-    assert (shown["status"], shown["retry_count"]) == ("RETRYING", 0)
-    assert shown["error"] == "this worker runs no commands; start one with --allow-shell"
+        why = hourhand("why", run_id)
+    assert (shown["status"], shown["retry_count"], shown["attempts"]) == ("PENDING", 0, [])
+    assert shown["offered_at"] > shown["due_at"]
+    assert "no live worker of the pool default may run commands" in why.out
+    assert "would change it: a worker that may run commands: hourhand up --allow-shell" in why.out
     assert not (tmp_path / "done").exists()

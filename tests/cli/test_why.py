@@ -10,7 +10,8 @@ import typer
 
 from hourhand.cli.times import moment
 from hourhand.core.instant import format_instant, parse_instant
-from hourhand.core.why import Serving, judge
+from hourhand.core.serving import Serves
+from hourhand.core.why import LiveWorker, Serving, judge
 from tests.cli.conftest import started
 from tests.core.test_why import TABLE, WORKING
 from tests.docs.test_commands import wrong_with
@@ -95,11 +96,14 @@ def test_a_deleted_job_is_known_by_its_id_and_none_is_not_found(hourhand, server
     assert hourhand("why", job_id, "noon").code == 2
 
 
+ALONE = Serving(workers=(LiveWorker(name="up", serves=Serves(pools=("x",))),), alone=True)
+
+
 def hints() -> set[str]:
     """Every command that some verdict tells people to use."""
     found = set()
     for _, facts, *_ in TABLE:
-        for serving in (WORKING, Serving()):
+        for serving in (WORKING, Serving(), ALONE):
             for text in judge(facts, serving).change:
                 found |= {line.strip() for line in re.findall(r"hourhand ([^,;]+)", text)}
     return found

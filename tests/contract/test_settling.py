@@ -74,6 +74,54 @@ async def test_a_release_leaves_no_trace_but_a_fence(scene: Scene) -> None:
     assert (again.key, again.fence, again.tries) == (run.key, 2, 0)
 
 
+async def test_what_nobody_could_run_is_offered_again_later_and_due_as_before(scene: Scene) -> None:
+    node, [run] = await claimed(scene)
+    job = await scene.store.get_job("default", run.job_id)
+    assert job is not None
+    offered_at = START_AT + 30 * SECOND_US
+    await scene.finish(run, Event.RELEASE, due_at=offered_at, detail={"error": "no such function"})
+    assert (await scene.tables()).history == []
+    assert await scene.take(node) == []
+    view = await scene.view(job, run.scheduled_at)
+    assert (view.state, view.due_at, view.offered_at) == (State.PENDING, run.due_at, offered_at)
+    scene.go_to(offered_at)
+    [again] = await scene.take(node)
+    assert (again.key, again.fence, again.tries, again.due_at) == (run.key, 2, 0, run.due_at)
+    assert again.deadline_at == offered_at + job.spec.timeout_us
+    await scene.finish(again, started_at=offered_at)
+    [row] = (await scene.view(job, run.scheduled_at)).attempts
+    assert (row.attempt, row.state, row.due_at) == (2, State.SUCCEEDED, run.due_at)
+    assert_sound(await scene.tables())
+
+
+@pytest.mark.parametrize("deleted", [False, True])
+async def test_what_ends_while_nobody_could_run_it_says_when_it_was_due(scene: Scene, deleted: bool) -> None:
+    _, [run] = await claimed(scene)
+    job = await scene.store.get_job("default", run.job_id)
+    assert job is not None
+    await scene.finish(run, Event.RELEASE, due_at=START_AT + 30 * SECOND_US)
+    if deleted:
+        await scene.delete(job)
+    else:
+        await scene.store.cancel_run("default", run.key)
+    facts = await scene.store.run_facts("default", run.key)
+    assert facts is not None
+    assert facts.run is not None
+    [row] = facts.run.attempts
+    assert (row.state, row.due_at) == (State.CANCELLED, run.due_at)
+
+
+async def test_a_retry_after_that_is_due_when_it_says(scene: Scene) -> None:
+    node, [run] = await claimed(scene)
+    await scene.finish(run, Event.RELEASE, due_at=START_AT + 5 * SECOND_US)
+    scene.pass_time(5)
+    [again] = await scene.take(node)
+    await scene.finish(again, Event.RETRY, tries=1, due_at=START_AT + 9 * SECOND_US, detail={"error": "x"})
+    scene.pass_time(4)
+    [third] = await scene.take(node)
+    assert third.due_at == START_AT + 9 * SECOND_US
+
+
 async def test_an_accepted_run_waits_for_its_report_under_the_same_fence(scene: Scene) -> None:
     node, [run] = await claimed(scene)
     await scene.finish(run, Event.REPORT_LATER)

@@ -290,6 +290,19 @@ async def test_a_function_or_a_command_that_no_worker_runs(scene: Scene) -> None
     assert "--allow-shell" in told(verdict)
 
 
+async def test_a_run_that_workers_gave_back(scene: Scene) -> None:
+    job, at = await due_job(scene)
+    node = await scene.worker()
+    await scene.store.tell_served(node, Serves(pools=("default",), functions=("other:thing",)))
+    [run] = await scene.take(node)
+    offered_at = scene.now + 5 * SECOND_US
+    await scene.finish(run, Event.RELEASE, due_at=offered_at)
+    verdict = await ask(scene, job, at)
+    assert said(verdict) == (Word.WAITING, Cause.UNSERVED)
+    assert "no live worker of the pool default has the function tests:noop" in verdict.summary
+    assert offered_at in [one.at for one in verdict.evidence]
+
+
 async def test_a_run_that_waits_for_a_slot_names_its_holder(scene: Scene) -> None:
     job, at = await due_job(scene)
     node = await scene.worker()

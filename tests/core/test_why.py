@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hourhand.core.dag import Missing
-from hourhand.core.identity import format_run_id
+from hourhand.core.identity import format_job_id, format_run_id
 from hourhand.core.instant import DAY_US, HOUR_US, SECOND_US, format_instant, parse_instant
 from hourhand.core.lifecycle import State
 from hourhand.core.model import (
@@ -18,6 +18,7 @@ from hourhand.core.model import (
     JobSpec,
     MisfirePolicy,
     OnceTiming,
+    Overlap,
     PythonTarget,
     ShellTarget,
     Timing,
@@ -169,17 +170,43 @@ TABLE: list[tuple[str, RunFacts, Word, Cause, str]] = [
     ),
     (
         "upstream",
-        facts(TODAY, skipped(reason="upstream", parent="J-5", outcome="FAILED")),
+        facts(
+            TODAY, skipped(reason="upstream", parent=format_job_id(5), outcome="FAILED"), parents=(PARENT,)
+        ),
         Word.SKIPPED,
         Cause.UPSTREAM,
-        "hourhand why J-5",
+        f"since load ({format_job_id(5)}), which it follows, ended as FAILED\nits nominal time",
     ),
     (
         "expired",
-        facts(TODAY, skipped(reason="expired", waited_for=["J-5"])),
+        facts(TODAY, skipped(reason="expired", waited_for=[format_job_id(5)])),
         Word.SKIPPED,
         Cause.EXPIRED,
-        "too long for J-5",
+        f"too long for {format_job_id(5)}",
+    ),
+    (
+        "cancelled for the next",
+        facts(
+            TODAY,
+            run(State.CANCELLED, attempt(State.CANCELLED, reason="asked for")),
+            version(overlap=Overlap.CANCEL_RUNNING),
+            others=(run(State.RUNNING, scheduled_at=TODAY + 2, due_at=TODAY + 2, began_at=NOW),),
+        ),
+        Word.CANCELLED,
+        Cause.OVERLAP,
+        f"cancel_running, in favour of {format_run_id(JOB, TODAY + 2)}",
+    ),
+    (
+        "cancelled by somebody, with that policy",
+        facts(
+            TODAY,
+            run(State.CANCELLED, attempt(State.CANCELLED, reason="asked for")),
+            version(overlap=Overlap.CANCEL_RUNNING),
+            others=(run(State.PENDING, scheduled_at=TODAY + DAY_US, due_at=TODAY + DAY_US),),
+        ),
+        Word.CANCELLED,
+        Cause.ASKED,
+        "somebody asked for it",
     ),
     ("paused once", facts(TODAY, skipped(reason="paused", note="INC")), Word.SKIPPED, Cause.PAUSED, "INC"),
     (
@@ -231,21 +258,43 @@ TABLE: list[tuple[str, RunFacts, Word, Cause, str]] = [
     ),
     (
         "unserved",
-        facts(TODAY, run(State.RETRYING, attempt(State.RETRYING, error="no such function"), due_at=NOW)),
+        facts(TODAY, run(State.PENDING, offered_at=NOW)),
         Word.WAITING,
         Cause.UNSERVED,
-        "serves app:run",
+        "no function app:run, or no thread left",
+    ),
+    (
+        "failed once, and now unserved",
+        facts(TODAY, run(State.RETRYING, attempt(State.RETRYING, error="refused"), tries=1, offered_at=NOW)),
+        Word.WAITING,
+        Cause.UNSERVED,
+        "it is offered again",
+    ),
+    (
+        "behind one that is unserved",
+        facts(
+            TODAY,
+            run(State.PENDING, waits_for_slot=True),
+            others=(run(State.PENDING, scheduled_at=TODAY - DAY_US, offered_at=NOW),),
+        ),
+        Word.WAITING,
+        Cause.SLOT,
+        f"held by {format_run_id(JOB, TODAY - DAY_US)}",
     ),
     (
         "slot",
         facts(
             TODAY,
             run(State.PENDING, waits_for_slot=True),
-            others=(run(State.RUNNING, scheduled_at=TODAY - DAY_US, began_at=TODAY - DAY_US),),
+            others=(
+                run(State.RUNNING, scheduled_at=TODAY - DAY_US, began_at=TODAY - DAY_US),
+                run(State.PENDING, scheduled_at=TODAY - 1, waits_for_slot=True),
+                run(State.PENDING, scheduled_at=TODAY - 2, waits_for_slot=True, trigger=Trigger.MANUAL),
+            ),
         ),
         Word.WAITING,
         Cause.SLOT,
-        format_run_id(JOB, TODAY - DAY_US),
+        f"{format_run_id(JOB, TODAY - DAY_US)} holds a slot, RUNNING on w1\nruns of the job that wait before it: 1",
     ),
     (
         "parents",
@@ -265,7 +314,7 @@ TABLE: list[tuple[str, RunFacts, Word, Cause, str]] = [
         Cause.ASKED,
         "holiday",
     ),
-    ("queue", facts(TODAY, run(State.PENDING)), Word.WAITING, Cause.QUEUE, "more workers"),
+    ("queue", facts(TODAY, run(State.PENDING)), Word.WAITING, Cause.QUEUE, "more room"),
     (
         "planned",
         facts(TODAY, run(State.PENDING, due_at=NOW + HOUR_US)),
@@ -383,6 +432,25 @@ def test_a_verdict_by_its_facts(known: RunFacts, word: Word, cause: Cause, words
 def test_the_table_meets_every_word_and_cause() -> None:
     assert {row[2] for row in TABLE} == set(Word)
     assert set(Cause) - {row[3] for row in TABLE} == {Cause.NO_WORKER, Cause.DST}  # below
+
+
+@pytest.mark.parametrize(
+    ("serves", "target", "change"),
+    [
+        (Serves(pools=("a", "b")), None, "HOURHAND_WORKER_POOLS=a,b,default hourhand up"),
+        (Serves(pools=("default",), functions=()), None, "hourhand up --import app"),
+        (Serves(pools=("default",)), ShellTarget(argv=("true",)), "hourhand up --allow-shell"),
+        (Serves(pools=("default",)), None, "hourhand up --concurrency N"),
+    ],
+)
+def test_where_one_process_does_it_all_no_worker_is_asked_for(
+    serves: Serves, target: ShellTarget | None, change: str
+) -> None:
+    spec = {} if target is None else {"target": target}
+    known = facts(TODAY, run(State.PENDING), version(**spec))
+    verdict = judge(known, Serving(workers=(LiveWorker(name="up-1", serves=serves),), alone=True))
+    assert change in told(verdict)
+    assert "hourhand worker" not in told(verdict)
 
 
 @pytest.mark.parametrize(

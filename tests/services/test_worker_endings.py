@@ -7,11 +7,17 @@ import pytest
 from hourhand.core.instant import SECOND_US
 from hourhand.core.lifecycle import State
 from hourhand.core.model import Delivery, PythonTarget, Retry
-from hourhand.core.retry import Failure, Outcome, backoff_us
+from hourhand.core.retry import LEAST_WAIT_US, Failure, Outcome, backoff_us
 from hourhand.core.run import ClaimedRun
 from hourhand.ports.target import Result
 from hourhand.services.worker import ABANDON_US
 from tests.services.world import FAILED, NOT_SENT, START_AT, Gate, World, key_of, once, reason, spec
+
+UNSERVED = Result(
+    outcome=Outcome.FAILED,
+    detail={"error": "no such function"},
+    failure=Failure(before_sending=True, unserved=True),
+)
 
 # --- failures
 
@@ -30,6 +36,25 @@ async def test_a_failed_attempt_is_tried_again_after_its_backoff_under_the_next_
     assert view.state is State.SUCCEEDED
     assert [row.state for row in view.attempts] == [State.RETRYING, State.RETRYING, State.SUCCEEDED]
     assert view.tries == 2
+
+
+async def test_what_this_worker_cannot_run_waits_without_a_trace(world: World) -> None:
+    world.target.answers += [UNSERVED] * 3
+    job = await world.create(once(START_AT), retry=Retry(max=0))
+    hand = await world.worker()
+    await hand.go(START_AT + SECOND_US)
+    view = await world.view(job, START_AT)
+    assert (view.state, view.attempts, view.offered_at) == (State.PENDING, (), START_AT + LEAST_WAIT_US)
+    await hand.go(START_AT + 60 * SECOND_US)
+    assert world.target.fences == [1, 2, 3, 4]
+    view = await world.view(job, START_AT)
+    [row] = view.attempts
+    assert (view.state, row.attempt, row.due_at) == (State.SUCCEEDED, 4, START_AT)
+    assert row.started_at == world.target.calls[-1].at
+    lags = [
+        line for line in world.telemetry.exposition().decode().splitlines() if "lag_seconds_count" in line
+    ]
+    assert [line.split()[-1] for line in lags] == ["1.0"]
 
 
 async def test_a_run_that_uses_up_its_tries_becomes_a_dead_letter(world: World) -> None:
@@ -87,7 +112,7 @@ async def test_a_detail_that_cannot_be_kept_does_not_keep_the_run_in_hand(
     assert await world.state(job, START_AT) is State.SUCCEEDED
 
 
-async def test_a_target_that_this_worker_does_not_serve_is_tried_again_even_at_most_once(
+async def test_a_target_that_this_worker_does_not_serve_waits_even_at_most_once(
     world: World,
 ) -> None:
     job = await world.create(once(START_AT), delivery=Delivery.AT_MOST_ONCE)
@@ -95,8 +120,7 @@ async def test_a_target_that_this_worker_does_not_serve_is_tried_again_even_at_m
     hand.worker._targets = {}
     await hand.work()
     view = await world.view(job, START_AT)
-    assert view.state is State.RETRYING
-    assert "serves no PythonTarget" in (reason(view) or "")
+    assert (view.state, view.attempts) == (State.PENDING, ())
     hand.worker._targets = {PythonTarget: world.target}
     await hand.go(START_AT + 5 * SECOND_US)
     assert await world.state(job, START_AT) is State.SUCCEEDED

@@ -346,7 +346,7 @@ LOGS = {
 SETTLING = {
     "finish": Example(_settled(events=[1] * 100, **_OUTCOME)),
     "retry": Example(_settled(due_ats=[NOW_AT] * 100, **_OUTCOME)),
-    "release": Example(_settled()),
+    "release": Example(_settled(due_ats=[NOW_AT] * 100)),
     "report": Example(_settled()),
     "exhausted": Example((_HELD, _ZEROS, _HELD_AT, [1] * 100)),
     "add_dead": Example(

@@ -27,6 +27,7 @@ _NEWS = {  # what has a line; the other events are steps on the way
     Event.EXHAUST: "went to dead letters",
     Event.SKIP: "skipped",
     Event.CANCEL: "cancelled",
+    Event.RELEASE: "wait for a worker that can run them",
 }
 
 
@@ -178,6 +179,9 @@ class Feed:
             case Event.EXHAUST:
                 where = f"; dead letter: hourhand dlq show {run_id}" if run_id else "; dead letter"
                 return f"failed: {_brief(error)}{where}"
+            case Event.RELEASE:
+                why = f"; hourhand why {run_id}" if run_id else ""
+                return f"waits: {_brief(error)}{why}"
             case Event.SKIP:
                 return f"skipped: {_brief(reason)}"
             case _:

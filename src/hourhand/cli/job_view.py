@@ -183,6 +183,8 @@ def why(run: Mapping[str, Any]) -> str:
     told = waits_for(run, "UTC") or upstream(run)
     if told is not None:
         return told
+    if run.get("offered_at"):
+        return "waits for a worker that can run it"
     if run.get("waits_for_slot"):
         return "waits for a slot"
     if run.get("awaits_report"):

@@ -10,7 +10,7 @@ from hourhand.cli.output import Form
 from hourhand.cli.text import clean_lines
 from hourhand.cli.times import in_zone, zone_of, zone_of_run
 
-_Seen = tuple[str, int, bool, str | None]  # status, attempts, whether a report is awaited, progress
+_Seen = tuple[str, int, bool, bool, str | None]  # status, attempts, a report is awaited, unserved, progress
 
 
 def show_run(call: Call, run: Mapping[str, Any]) -> None:
@@ -45,7 +45,7 @@ def show_run(call: Call, run: Mapping[str, Any]) -> None:
 def watch(call: Call, run_id: str, timeout_s: float | None) -> int:
     """Print each attempt as it ends, then how the run ended; 7 if it did not succeed."""
     people = call.out.form is Form.PEOPLE
-    seen: _Seen = ("", 0, False, None)
+    seen: _Seen = ("", 0, False, False, None)
     run: Mapping[str, Any] = {}
     for run in call.client.runs.watch(run_id, timeout_s=timeout_s):
         if call.out.form is Form.LINES:
@@ -110,7 +110,7 @@ def progress_words(progress: Mapping[str, Any] | None) -> str | None:
 
 
 def _news(call: Call, run: Mapping[str, Any], seen: _Seen) -> _Seen:
-    status, attempts, awaited, told = seen
+    status, attempts, awaited, unserved, told = seen
     for attempt in run["attempts"][attempts:]:
         call.out.line(attempt_line(attempt))
     if run["status"] != status and run["status"] == "RETRYING":
@@ -123,10 +123,13 @@ def _news(call: Call, run: Mapping[str, Any], seen: _Seen) -> _Seen:
     if run.get("awaits_report") and not awaited:
         until = in_zone(run["deadline_at"], zone_of_run(call, run["job_id"]))
         call.out.note(f"the target accepted it; waiting for its report, until {until}")
+    if run.get("offered_at") and not unserved:
+        call.out.note(f"no worker can run it so far; why: hourhand why {run['run_id']}")
+    unserved = unserved or bool(run.get("offered_at"))
     progress = progress_words(run.get("progress"))
     if progress is not None and progress != told:
         call.out.note(progress)
-    return run["status"], len(run["attempts"]), bool(run.get("awaits_report")), progress
+    return run["status"], len(run["attempts"]), bool(run.get("awaits_report")), unserved, progress
 
 
 def _where_now(call: Call, run: Mapping[str, Any]) -> None:
@@ -142,6 +145,8 @@ def _status(run: Mapping[str, Any]) -> str:
         return f"{run['status']}, cancel asked for"
     if run.get("awaits_report"):
         return f"{run['status']}, waiting for its report"
+    if run.get("offered_at"):
+        return f"{run['status']}, waits for a worker that can run it"
     return f"{run['status']}, waits for a slot" if run.get("waits_for_slot") else str(run["status"])
 
 

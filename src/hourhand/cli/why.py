@@ -61,7 +61,7 @@ def _show(call: Call, answer: Mapping[str, Any]) -> None:
     zone = call.tz or answer["tz"]
     out = call.out
     decided = in_zone(answer["decided_at"], zone)
-    by = f" by {answer['decided_by']}" if answer["decided_by"] else ""
+    who = answer["decided_by"]
     nearest = answer["nearest"] or {}
     out.facts(
         [
@@ -71,7 +71,8 @@ def _show(call: Call, answer: Mapping[str, Any]) -> None:
             ("run", answer["run_id"] if answer["status"] else None),
             ("status", answer["status"]),
             ("version", answer["version"]),
-            ("decided", f"{decided or 'not yet'}{by}" if decided or by else None),
+            ("decided", decided and (f"{decided} by {who}" if who else decided)),
+            ("worker", None if decided else who),
             ("late", _late(answer["lateness"])),
             ("blocked by", ", ".join(answer["blocked_by"])),
             ("before", in_zone(nearest.get("before"), zone)),

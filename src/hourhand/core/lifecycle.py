@@ -73,7 +73,10 @@ TRANSITIONS: dict[tuple[State, Event], tuple[State, str]] = {
     ),
     (State.RUNNING, Event.EXHAUST): (State.FAILED, "no tries left, or it must not be retried; a dead letter"),
     (State.RUNNING, Event.SKIP): (State.SKIPPED, "the function said so"),
-    (State.RUNNING, Event.RELEASE): (State.PENDING, "given back before it started"),
+    (State.RUNNING, Event.RELEASE): (
+        State.PENDING,
+        "given back before it started: its worker stops, or cannot run it, and then it is offered again later",
+    ),
     (State.RUNNING, Event.REPORT_LATER): (State.RUNNING, "the target accepted it and will report"),
     (State.RUNNING, Event.CANCEL): (State.CANCELLED, "asked for; the worker confirmed or is gone"),
     (State.RETRYING, Event.CLAIM): (State.RUNNING, "a worker took it again"),

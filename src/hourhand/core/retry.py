@@ -14,8 +14,8 @@ from hourhand.core.lifecycle import Event
 from hourhand.core.model import Delivery, JobSpec
 from hourhand.core.run import ClaimedRun, Settlement
 
-_LEAST_WAIT_US = 5 * SECOND_US  # for somebody who can run it; then a quarter of its age
-_MOST_WAIT_US = 10 * MINUTE_US
+LEAST_WAIT_US = 5 * SECOND_US  # for somebody who can run it; then a quarter of its age
+MOST_WAIT_US = MINUTE_US
 
 
 class Outcome(StrEnum):
@@ -47,7 +47,7 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
 
     event: Event
     tries: int
-    due_at: int = 0  # only with Event.RETRY
+    due_at: int = 0  # of the next attempt, with Event.RETRY; when it is offered again, with Event.RELEASE
 
 
 def decide(
@@ -122,8 +122,8 @@ def _after_failure(
     outcome: Outcome, spec: JobSpec, job_id: int, scheduled_at: int, tries: int, now_at: int, failure: Failure
 ) -> Verdict:
     if failure.unserved:
-        wait_us = min(max((now_at - scheduled_at) // 4, _LEAST_WAIT_US), _MOST_WAIT_US)
-        return Verdict(event=Event.RETRY, tries=tries - 1, due_at=now_at + wait_us)
+        wait_us = min(max((now_at - scheduled_at) // 4, LEAST_WAIT_US), MOST_WAIT_US)
+        return Verdict(event=Event.RELEASE, tries=tries - 1, due_at=now_at + wait_us)
     may_have_happened = not failure.before_sending
     once_only = spec.delivery is Delivery.AT_MOST_ONCE and may_have_happened
     if not failure.retryable or once_only or tries > spec.retry.max:

@@ -56,7 +56,9 @@ class Settlement(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     event: Event
     version: int
     tries: int
-    due_at: int = 0  # of the next attempt, with Event.RETRY
+    due_at: int = (
+        0  # of the next attempt, with Event.RETRY; with Event.RELEASE when it is offered again, 0: at once
+    )
     started_at: int | None = None
     finished_at: int
     detail: str | None = None  # JSON: {"response": …} or {"error": …} or {"reason": …}
@@ -125,6 +127,7 @@ class RunView(msgspec.Struct, frozen=True, kw_only=True):
     version: int | None
     worker: str | None
     began_at: int | None = None  # the present attempt's start, as the store sees it, while it runs
+    offered_at: int | None = None  # no worker could run it so far; when it is offered to one again
     waits_for_slot: bool = False
     waits_for: tuple[int, ...] = ()  # parents that have not ended
     wait_until: int | None = None  # when it waits for them no longer

@@ -56,6 +56,8 @@ class Attempt:
 
     def settled(self, result: Result, now_at: int) -> Settlement:
         """The outcome of an attempt, decided by policy."""
+        if result.failure.unserved:
+            self.started_at = None  # what this worker cannot run has not begun
         detail = self._with_claim(result.detail)
         return settled(
             self.run,

@@ -150,7 +150,7 @@ def _fate(stray: StrayRun, now_at: int) -> tuple[Event, int, int, dict[str, Any]
     if (
         stray.due_at > now_at and stray.awaited_since is None
     ):  # taken ahead of its time, so it never began: no try, and not before its time
-        return Event.RELEASE, stray.tries, stray.due_at, {}
+        return Event.RELEASE, stray.tries, 0, {}
     outcome = Outcome.LOST if stray.worker_lost else Outcome.TIMED_OUT
     verdict = decide(
         outcome,

@@ -17,6 +17,7 @@ from hourhand.ports.store import NodeInfo, Store
 
 _WORKS = frozenset({"worker", "up"})
 _PLANS = frozenset({"scheduler", "up"})
+_ALONE = "up"  # the one process of a file
 
 
 class Which(StrEnum):
@@ -85,6 +86,7 @@ class Why:
             ),
             schedulers=tuple(node.name for node in alive if node.kind in _PLANS),
             horizon_us=self._horizon_us,
+            alone=any(node.kind == _ALONE for node in alive),
         )
 
 

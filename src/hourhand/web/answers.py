@@ -110,6 +110,7 @@ def run_answer(run: RunView, names: Names) -> dict[str, Any]:
         "worker": run.worker or None,
         "version": run.version,
         "retry_count": run.tries,
+        "offered_at": instant(run.offered_at),
         "waits_for_slot": run.waits_for_slot,
         "waits_for": [_mentioned(one, names) for one in run.waits_for],
         "wait_until": instant(run.wait_until),

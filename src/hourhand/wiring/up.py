@@ -203,8 +203,10 @@ def _tell(feed: Feed, batch: Sequence[tuple[ClaimedRun, Settlement]]) -> None:
             feed.settled(settlement.finished_at, run.spec.name, settlement.event, lag_us, took_us)
             continue
         detail = msgspec.json.decode(settlement.detail) if settlement.detail else {}
+        if settlement.event is Event.RELEASE and (run.fence > 1 or not detail):
+            continue  # given back, or told already: a run that waits for a worker has one line
         retry = None
-        if settlement.event is Event.RETRY and settlement.tries > run.tries:  # else it waits for a worker
+        if settlement.event is Event.RETRY:
             delay_us = max(0, settlement.due_at - settlement.finished_at)
             retry = NextTry(number=settlement.tries, of=run.spec.retry.max, delay_us=delay_us)
         feed.settled(

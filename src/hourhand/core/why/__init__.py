@@ -13,7 +13,7 @@ from hourhand.core.why.facts import (
     Word,
 )
 from hourhand.core.why.lateness import CLAIMED_AT, WORTH_SPLITTING_US
-from hourhand.core.why.live import judge_pending, judge_retrying, judge_running
+from hourhand.core.why.live import judge_pending, judge_retrying, judge_running, judge_unserved
 from hourhand.core.why.serving import LiveWorker, Serving
 from hourhand.core.why.times import in_force, judge_time, nearest_times, promised_by
 
@@ -23,6 +23,8 @@ def judge(facts: RunFacts, serving: Serving) -> Verdict:
     run = facts.run
     if run is None:
         return judge_time(facts, serving)
+    if run.offered_at is not None:
+        return judge_unserved(facts, run, serving)
     match run.state:
         case State.SUCCEEDED | State.FAILED:
             return judge_ran(facts, run)

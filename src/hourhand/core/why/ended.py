@@ -2,13 +2,21 @@
 
 from typing import Any
 
-from hourhand.core.identity import format_job_id
+from hourhand.core.identity import format_job_id, parse_job_id
 from hourhand.core.lifecycle import Reason, State
+from hourhand.core.model import Overlap, Trigger
 from hourhand.core.run import AttemptRow, RunView
 from hourhand.core.why.facts import Cause, Evidence, Lateness, RunFacts, Verdict, Word
 from hourhand.core.why.known import attempts_of, error_of, origin, slots_of, spec_of
 from hourhand.core.why.lateness import WORTH_SPLITTING_US, lateness_of, slot_holder, span_of
 from hourhand.core.why.phrases import length, listed
+
+_SPENT = {
+    "planning": "until a scheduler planned it",
+    "slot": "waiting for a slot of the job",
+    "queue": "until a worker took it",
+    "worker": "until its worker started it",
+}
 
 _Told = tuple[Cause, str, tuple[str, ...], tuple[str, ...]]
 
@@ -65,27 +73,52 @@ def _reason(facts: RunFacts, run: RunView, detail: dict[str, Any]) -> _Told:
         case Reason.OVERLAP.value:
             return _overlapped(facts, run, detail, verb)
         case Reason.UPSTREAM.value:
-            parent, outcome = detail.get("parent"), detail.get("outcome")
-            change = (
-                f"the run of {parent} for this time succeeding; ask why it did not: hourhand why {parent}"
-            )
-            said = f"skipped, since {parent}, which it follows, ended as {outcome}"
-            return Cause.UPSTREAM, said, (change,), (str(parent),)
+            return _not_followed(facts, detail)
         case Reason.EXPIRED.value:
             waited = tuple(map(str, detail.get("waited_for") or ()))
-            said = f"skipped, since it waited too long for {listed(waited) if waited else 'its parents'}"
+            named = [facts.parent(parse_job_id(one)) for one in waited]
+            said = f"skipped, since it waited too long for {listed(named) if named else 'its parents'}"
             return Cause.EXPIRED, said, ("a longer wait of the job, or parents that end sooner",), waited
         case Reason.PAUSED.value:
             resume = f"resuming it before its time: hourhand jobs resume {format_job_id(run.job_id)}"
             return Cause.PAUSED, f"{verb}, since the job was paused{noted}", (resume,), ()
         case Reason.DELETED.value:
             return Cause.DELETED, f"{verb}, since the job was deleted", ("not deleting the job",), ()
+        case Reason.ASKED.value if (next_one := _in_favour_of(facts, run)) is not None:
+            policy = Overlap.CANCEL_RUNNING.value
+            said = f"cancelled by the overlap policy {policy}, in favour of {next_one.run_id}, which was due"
+            change = (
+                "runs that end before the next is due",
+                "another --overlap policy, or a higher --concurrency",
+            )
+            return Cause.OVERLAP, said, change, (next_one.run_id,)
         case Reason.ASKED.value:
             said = f"{verb}, since somebody asked for it{noted}"
             return Cause.ASKED, said, ("nobody asking for it",), ()
         case told:
             words = told or detail.get("message") or "its function said so"
             return Cause.FUNCTION, f"{verb}: {words}{noted}", ("what the function decides by",), ()
+
+
+def _not_followed(facts: RunFacts, detail: dict[str, Any]) -> _Told:
+    parent = parse_job_id(str(detail.get("parent")))
+    said = f"skipped, since {facts.parent(parent)}, which it follows, ended as {detail.get('outcome')}"
+    change = f"that one succeeding for this time; why it did not: hourhand why {facts.parent_run(parent)}"
+    return Cause.UPSTREAM, said, (change,), (format_job_id(parent),)
+
+
+def _in_favour_of(facts: RunFacts, run: RunView) -> RunView | None:
+    """The scheduled run that fell due while this one ran: then the policy has cancelled it, whoever else has."""
+    began_at, ended_at = run.attempts[-1].started_at, run.attempts[-1].finished_at
+    if spec_of(facts, run).overlap is not Overlap.CANCEL_RUNNING or began_at is None:
+        return None
+    due = [one for one in facts.others if one.trigger is Trigger.SCHEDULED and one.scheduled_at > facts.at]
+    due = [one for one in due if began_at < _first_due_at(one) <= ended_at]
+    return min(due, key=_first_due_at, default=None)
+
+
+def _first_due_at(run: RunView) -> int:
+    return run.attempts[0].due_at if run.attempts else run.due_at
 
 
 def _misfired(facts: RunFacts, run: RunView, policy: object) -> _Told:
@@ -154,7 +187,7 @@ def _parts(lateness: Lateness) -> list[tuple[str, int]]:
 def _late_words(lateness: Lateness) -> str:
     words = f", {length(lateness.total_us)} late"
     parts = _parts(lateness)
-    return f"{words}, most of it {max(parts, key=lambda part: part[1])[0]}" if parts else words
+    return f"{words}, most of it {_SPENT[max(parts, key=lambda part: part[1])[0]]}" if parts else words
 
 
 def _sooner(lateness: Lateness | None) -> list[str]:

@@ -29,7 +29,7 @@ class ParentFact(msgspec.Struct, frozen=True, kw_only=True):
     job_id: int
     name: str
     since_at: int  # it is followed for times after it
-    outcome: ParentOutcome | None = None  # None while it may yet end
+    outcome: ParentOutcome | None = None  # None while it may yet end, and where the job's own run has ended
     ended_at: int | None = None
     trigger: Trigger | None = None  # of its run, where it has ended
     telling: bool = False  # it has ended, and those that follow it are yet to be told
@@ -56,12 +56,21 @@ class RunFacts(msgspec.Struct, frozen=True, kw_only=True):
     unplanned_from: int | None = (
         None  # from here on nobody has planned; None: all that there is to plan is planned
     )
-    parents: tuple[ParentFact, ...] = ()  # whom the job follows at that time, where it has no run for it
+    parents: tuple[ParentFact, ...] = ()  # whom the job follows at that time, unless it has run
 
     @property
     def run_id(self) -> str:
         """The id that a run for this time has."""
         return format_run_id(self.job_id, self.at)
+
+    def parent(self, job_id: int) -> str:
+        """How people know a job that it follows."""
+        known = next((fact.label for fact in self.parents if fact.job_id == job_id), None)
+        return known or format_job_id(job_id)
+
+    def parent_run(self, job_id: int) -> str:
+        """The id of that job's run for this time."""
+        return format_run_id(job_id, self.at)
 
 
 class Word(StrEnum):

@@ -5,13 +5,13 @@ from typing import Any
 from hourhand.core.identity import format_job_id
 from hourhand.core.instant import SECOND_US, format_instant
 from hourhand.core.lifecycle import State
-from hourhand.core.model import PythonTarget, ShellTarget
+from hourhand.core.model import JobSpec, PythonTarget, ShellTarget, Trigger
 from hourhand.core.run import RunView
 from hourhand.core.why.facts import Cause, Evidence, RunFacts, Verdict, Word
 from hourhand.core.why.known import MOST_LISTED, attempts_of, error_of, origin, slots_of, spec_of, zone_of
 from hourhand.core.why.lateness import span_of
 from hourhand.core.why.phrases import length, listed, local
-from hourhand.core.why.serving import Serving, obstacle
+from hourhand.core.why.serving import Obstacle, Serving, for_target, obstacle
 
 _PATIENCE_US = SECOND_US  # a run that nobody takes for longer wants more than a worker with room
 
@@ -47,15 +47,11 @@ def judge_running(facts: RunFacts, run: RunView) -> Verdict:
 def judge_retrying(facts: RunFacts, run: RunView) -> Verdict:
     last = run.attempts[-1] if run.attempts else None
     zone = zone_of(facts, run)
-    unserved = _unserved(facts, run)
     wait = f"tries again at {local(run.due_at, zone)}"
     why = "" if last is None else f"; attempt {last.attempt} failed: {error_of(last)}"
-    change = [f"nothing: it goes on by itself, or end it: hourhand runs cancel {run.run_id}"]
-    if unserved:
-        change.insert(0, unserved)
     return Verdict(
         word=Word.WAITING,
-        cause=Cause.UNSERVED if unserved else Cause.RETRY,
+        cause=Cause.RETRY,
         summary=wait + why,
         evidence=(
             *origin(facts, run),
@@ -63,7 +59,7 @@ def judge_retrying(facts: RunFacts, run: RunView) -> Verdict:
             Evidence(text=f"failures so far: {run.tries} of {spec_of(facts, run).retry.max + 1}"),
             Evidence(text="the next attempt", at=run.due_at),
         ),
-        change=tuple(change),
+        change=(f"nothing: it goes on by itself, or end it: hourhand runs cancel {run.run_id}",),
         **_now(run),
     )
 
@@ -78,6 +74,28 @@ def judge_pending(facts: RunFacts, run: RunView, serving: Serving) -> Verdict:
     if run.due_at > facts.now_at:
         return _not_due(facts, run, serving)
     return _queued(facts, run, serving)
+
+
+def judge_unserved(facts: RunFacts, run: RunView, serving: Serving) -> Verdict:
+    """Workers took it and gave it back, since they cannot run what it names; it is no failure, and no try."""
+    spec = spec_of(facts, run)
+    missing = obstacle(serving, spec) or _could_not(serving, spec)
+    return Verdict(
+        word=Word.WAITING,
+        cause=missing.cause,
+        summary=f"due for {length(max(0, facts.now_at - run.due_at))}, and {missing.text}",
+        evidence=(
+            *origin(facts, run),
+            *attempts_of(run),
+            Evidence(text="it was due", at=run.due_at),
+            *_live_workers(serving),
+            Evidence(
+                text="the last worker that took it gave it back; it is offered again", at=run.offered_at
+            ),
+        ),
+        change=(missing.change, f"ending it: hourhand runs cancel {run.run_id}"),
+        **_now(run),
+    )
 
 
 def _to_be_skipped(facts: RunFacts, run: RunView) -> Verdict:
@@ -96,27 +114,29 @@ def _to_be_skipped(facts: RunFacts, run: RunView) -> Verdict:
 
 
 def _waits_for_parents(facts: RunFacts, run: RunView) -> Verdict:
-    names = {fact.job_id: fact.label for fact in facts.parents}
-    waits = [names.get(one, format_job_id(one)) for one in run.waits_for]
+    waits = [facts.parent(one) for one in run.waits_for]
     until = () if run.wait_until is None else (Evidence(text="it waits no longer than", at=run.wait_until),)
     return Verdict(
         word=Word.WAITING,
         cause=Cause.PARENT,
         summary=f"waits for {listed(waits)}, which it follows",
         evidence=(*origin(facts, run), *until),
-        change=(f"their end; what keeps them: hourhand why {format_job_id(run.waits_for[0])}",),
+        change=(f"their end; what keeps them: hourhand why {facts.parent_run(run.waits_for[0])}",),
         blocked_by=tuple(format_job_id(one) for one in run.waits_for),
         **_now(run),
     )
 
 
 def _waits_for_slot(facts: RunFacts, run: RunView) -> Verdict:
-    holders = [one for one in facts.others if one.began_at is not None or one.state is State.RETRYING]
+    holders = [one for one in facts.others if _has_slot(one)]
     evidence = [*origin(facts, run)]
     for one in holders[:MOST_LISTED]:
         span = span_of(one)
         text = f"{one.run_id} holds a slot, {one.state}" + (f" on {one.worker}" if one.worker else "")
         evidence.append(Evidence(text=text, at=None if span is None else span[0]))
+    ahead = sum(one.waits_for_slot and _turn(one) < _turn(run) for one in facts.others)
+    if ahead:
+        evidence.append(Evidence(text=f"runs of the job that wait before it: {ahead}"))
     ids = tuple(one.run_id for one in holders)
     held = f", held by {listed(ids)}" if ids else ""
     change = ["a run of the job ending", "a higher --concurrency"]
@@ -155,9 +175,7 @@ def _queued(facts: RunFacts, run: RunView, serving: Serving) -> Verdict:
     late_us = facts.now_at - run.due_at
     spec = spec_of(facts, run)
     missing = obstacle(serving, spec)
-    evidence = [*origin(facts, run), Evidence(text="it was due", at=run.due_at)]
-    if serving.workers:
-        evidence.append(Evidence(text=f"live workers: {listed(serving.names)}"))
+    evidence = [*origin(facts, run), Evidence(text="it was due", at=run.due_at), *_live_workers(serving)]
     summary = f"due for {length(late_us)}, and "
     if missing is not None:
         cause, change = missing.cause, [missing.change]
@@ -166,7 +184,8 @@ def _queued(facts: RunFacts, run: RunView, serving: Serving) -> Verdict:
         cause, change = Cause.QUEUE, ["a worker with room"]
         summary += "no worker has taken it yet"
         if late_us > _PATIENCE_US:
-            change = [f"more workers for its pool: hourhand worker --pool {spec.pool}"]
+            more = "up --concurrency N" if serving.alone else f"worker --pool {spec.pool}"
+            change = [f"more room for its pool: hourhand {more}"]
             change.append("a higher --priority, where workers are full")
     return Verdict(
         word=Word.WAITING,
@@ -178,18 +197,30 @@ def _queued(facts: RunFacts, run: RunView, serving: Serving) -> Verdict:
     )
 
 
-def _unserved(facts: RunFacts, run: RunView) -> str | None:
-    """What is missing, where workers took a run and found that they cannot run what it names."""
-    last = run.attempts[-1] if run.attempts else None
-    if last is None or run.tries or last.state is not State.RETRYING:
-        return None
-    match spec_of(facts, run).target:
+def _could_not(serving: Serving, spec: JobSpec) -> Obstacle:
+    """What may be missing, where those who live say that they can run such a job."""
+    match spec.target:
         case PythonTarget(function=function):
-            return f"a worker that serves {function}: hourhand worker --import MODULE"
+            lacks = f"has no function {function}, or no thread left to run it on"
         case ShellTarget():
-            return "a worker that may run commands: hourhand worker --allow-shell"
+            lacks = "may not run commands, or has no room for another process"
         case _:
-            return None
+            lacks = "could not run it"
+    text = f"the last worker that took it {lacks}"
+    return Obstacle(cause=Cause.UNSERVED, text=text, change=for_target(serving, spec))
+
+
+def _live_workers(serving: Serving) -> list[Evidence]:
+    return [Evidence(text=f"live workers: {listed(serving.names)}")] if serving.workers else []
+
+
+def _turn(run: RunView) -> tuple[bool, int]:
+    """Who gets the next free slot: scheduled runs in their order, the others behind them."""
+    return run.trigger is not Trigger.SCHEDULED, run.scheduled_at
+
+
+def _has_slot(run: RunView) -> bool:
+    return run.began_at is not None or run.state is State.RETRYING or run.offered_at is not None
 
 
 def _now(run: RunView) -> dict[str, Any]:

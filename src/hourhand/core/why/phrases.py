@@ -22,6 +22,8 @@ def local(at: int, zone: str) -> str:
 
 def length(us: int) -> str:
     """A length of time, as exact as people want it: milliseconds below ten seconds, seconds below a day."""
+    if us < 1_000:
+        return "under 1ms"
     unit_us = 1_000 if us < 10 * SECOND_US else SECOND_US if us < DAY_US else 60 * SECOND_US
     return format_duration(us // unit_us * unit_us)
 

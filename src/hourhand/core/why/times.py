@@ -142,12 +142,15 @@ def _missed(facts: RunFacts, version: Version) -> Verdict:
 
 def _paused(facts: RunFacts, version: Version) -> Verdict:
     """A time that would be one of the job's if it were not paused now."""
-    note = f": {version.note}" if version.note else ""
+    note = _noted(version)
     until = None if facts.job is None else facts.job.paused_until
     job = format_job_id(facts.job_id)
     evidence = [
         *_nominal(facts),
-        Evidence(text=f"paused by version {version.version}{note}", at=version.from_at),
+        Evidence(
+            text=f"paused by version {version.version}, made by a request to the API{note}",
+            at=version.from_at,
+        ),
     ]
     if until is not None:
         evidence.append(Evidence(text="the pause ends by itself", at=until))
@@ -194,7 +197,7 @@ def _not_promised(facts: RunFacts, version: Version) -> Verdict:
 
 def _was_paused(facts: RunFacts, version: Version) -> Verdict:
     zone = zone_name(version.spec.timing)
-    note = f": {version.note}" if version.note else ""
+    note = _noted(version)
     until = "" if version.to_at is None else f" to {local(version.to_at, zone)}"
     summary = f"the job was paused from {local(version.from_at, zone)}{until}{note}"
     change = "nothing now: what passes while a job is paused is not made up for; run it: hourhand jobs run "
@@ -246,7 +249,7 @@ def _follower(facts: RunFacts, version: Version) -> Verdict:
             cause=Cause.PARENT,
             summary=f"waits for {listed(labels)}, which it follows",
             evidence=tuple(_parent_words(fact) for fact in facts.parents),
-            change=(f"their end; what keeps them: hourhand why {format_job_id(waits[0].job_id)}",),
+            change=(f"their end; what keeps them: hourhand why {facts.parent_run(waits[0].job_id)}",),
             version=version.version,
             blocked_by=tuple(format_job_id(fact.job_id) for fact in waits),
         )
@@ -264,9 +267,10 @@ def _follower(facts: RunFacts, version: Version) -> Verdict:
 
 
 def _not_expected(facts: RunFacts, version: Version, cause: Cause, summary: str, change: str) -> Verdict:
+    paused = f", paused{_noted(version)}" if version.paused else ""
     evidence = [
-        *_nominal(facts),
-        Evidence(text=f"version {version.version} in force", at=version.from_at),
+        Evidence(text="what was asked about", at=facts.at),
+        Evidence(text=f"version {version.version} in force{paused}", at=version.from_at),
     ]
     if facts.at < facts.now_at - facts.keep_us:
         kept = f"history is kept for {length(facts.keep_us)}: a run beside the schedule would be forgotten"
@@ -359,6 +363,10 @@ def _parent_words(fact: ParentFact) -> Evidence:
         else f" (a {fact.trigger} run, which stays alone)"
     )
     return Evidence(text=f"{fact.label} ended as {fact.outcome}{made}", at=fact.ended_at)
+
+
+def _noted(version: Version) -> str:
+    return f": {version.note}" if version.note else ""
 
 
 def _nominal(facts: RunFacts) -> list[Evidence]:

@@ -36,7 +36,9 @@ async def settle(tx: Tx, worker: str, settlements: Sequence[Settlement]) -> list
         places = by_event[Event.RETRY]
         applied |= await _apply(tx, "retry", {**_retries(settlements, places), "worker": worker})
     if Event.RELEASE in by_event:
-        applied |= await _apply(tx, "release", _runs(settlements, by_event[Event.RELEASE]))
+        places = by_event[Event.RELEASE]
+        due_ats = [settlements[place].due_at for place in places]
+        applied |= await _apply(tx, "release", {**_runs(settlements, places), "due_ats": due_ats})
     if Event.REPORT_LATER in by_event:
         applied |= await _apply(tx, "report", _runs(settlements, by_event[Event.REPORT_LATER]))
     if Event.RETRY in by_event or Event.RELEASE in by_event:

@@ -11,7 +11,7 @@ import msgspec
 
 from hourhand.core.dag import Missing
 from hourhand.core.identity import RunKey, segment_of
-from hourhand.core.lifecycle import FINAL
+from hourhand.core.lifecycle import FINAL, State
 from hourhand.core.model import AfterTiming, MisfirePolicy, Version
 from hourhand.core.plan import Gap
 from hourhand.core.run import RunView
@@ -62,7 +62,11 @@ async def _others(
     """Runs of the job that may have been in the way: those under way, and those that ended around that time."""
     until_at = key.scheduled_at
     if run is not None and run.attempts:
-        until_at = max(until_at, run.attempts[0].started_at or run.attempts[0].finished_at)
+        row = run.attempts[0]
+        cancelled = run.state is State.CANCELLED  # perhaps in favour of a later one
+        until_at = max(
+            until_at, run.attempts[-1].finished_at if cancelled else row.started_at or row.finished_at
+        )
     past = [row[0] for row in await tx.all("history_times", (key.job_id, until_at + 1, _AROUND))]
     beside = sorted(at for at in live if at != key.scheduled_at)[:_MOST_LIVE]
     times = sorted({*past, *beside} - {key.scheduled_at})
@@ -108,10 +112,12 @@ async def _unplanned_from(tx: Tx, record: JobRecord | None) -> int | None:
 async def _parents(
     tx: Tx, key: RunKey, run: RunView | None, versions: Sequence[Version]
 ) -> tuple[ParentFact, ...]:
-    """Whom a job follows at a time, and what is to be expected of them; of no interest once its run has ended."""
+    """Whom a job follows at a time, and what is to be expected of them; of no interest once it has run."""
     version = in_force(versions, key.scheduled_at)
     over = run is not None and run.state in FINAL
-    if over or version is None or not isinstance(version.spec.timing, AfterTiming):
+    if version is None or not isinstance(version.spec.timing, AfterTiming):
+        return ()
+    if over and (run is None or run.state is not State.SKIPPED):
         return ()
     prospects = Prospects(tx, _MOST_LOOKS)
     facts = []
@@ -121,6 +127,9 @@ async def _parents(
     }
     for parent, since_at in edges:
         name = decode_spec(records[parent].spec).name if parent in records else ""
+        if over:  # what they came to is in the reason of the skip; here they get their names
+            facts.append(ParentFact(job_id=parent, name=name, since_at=since_at))
+            continue
         outcome = await prospects.outcome(parent, key.scheduled_at)
         fact = ParentFact(job_id=parent, name=name, since_at=since_at, outcome=outcome)
         if outcome is None or not isinstance(outcome, Missing):

@@ -189,31 +189,7 @@ async def live_runs(tx: Tx, tenant: str, job_id: int, nominals: Sequence[int]) -
     blocked = [UnstartedRow(*row) for row in await tx.all("blocked_of", (job_id,))]
     views += [_unstarted(tenant, job_id, row, waits=True) for row in blocked]
     views += await _waiting_views(tx, tenant, job_id)
-    for at, due_at, trigger, fence, tries, phase, worker, version, cancel, claimed_at, *rest in await tx.all(
-        "running_of", (job_id,)
-    ):
-        state = shown_state(Phase(phase), due_at, tx.now_at, tries)
-        deadline_at, fraction, message, noted_at = rest
-        told = None if noted_at is None else Progress(fraction=fraction, message=message, noted_at=noted_at)
-        views.append(
-            RunView(
-                job_id=job_id,
-                scheduled_at=at,
-                tenant=tenant,
-                state=state,
-                trigger=TRIGGERS[trigger],
-                due_at=due_at,
-                tries=tries,
-                fence=fence,
-                version=version,
-                worker=worker,
-                began_at=max(due_at, claimed_at) if state is State.RUNNING else None,
-                cancel_asked=bool(cancel),
-                deadline_at=deadline_at if state is State.RUNNING else None,
-                awaits_report=Phase(phase) is Phase.REPORTED,
-                progress=told if state is State.RUNNING else None,
-            )
-        )
+    views += [_with_slot(tenant, job_id, row, tx.now_at) for row in await tx.all("running_of", (job_id,))]
     return views
 
 
@@ -229,6 +205,31 @@ async def _waiting_views(tx: Tx, tenant: str, job_id: int) -> list[RunView]:
             msgspec.structs.replace(view, waits_for=missing, wait_until=deadline_at, skip_asked=False)
         )
     return views
+
+
+def _with_slot(tenant: str, job_id: int, row: Sequence[Any], now_at: int) -> RunView:
+    at, due_at, was_due_at, trigger, fence, tries, phase, worker, version, cancel, claimed_at, *rest = row
+    deadline_at, fraction, message, noted_at = rest
+    state = shown_state(Phase(phase), due_at, now_at, tries)
+    told = None if noted_at is None else Progress(fraction=fraction, message=message, noted_at=noted_at)
+    return RunView(
+        job_id=job_id,
+        scheduled_at=at,
+        tenant=tenant,
+        state=state,
+        trigger=TRIGGERS[trigger],
+        due_at=due_at if was_due_at is None else was_due_at,
+        tries=tries,
+        fence=fence,
+        version=version,
+        worker=worker,
+        began_at=max(due_at, claimed_at) if state is State.RUNNING else None,
+        offered_at=None if was_due_at is None else due_at,
+        cancel_asked=bool(cancel),
+        deadline_at=deadline_at if state is State.RUNNING else None,
+        awaits_report=Phase(phase) is Phase.REPORTED,
+        progress=told if state is State.RUNNING else None,
+    )
 
 
 def _unstarted(tenant: str, job_id: int, row: UnstartedRow, waits: bool) -> RunView:

@@ -70,6 +70,7 @@ class RunAnswer(Shape):
     worker: str | None = always("Who has it, or had it last.", "worker-1")
     version: int | None = always("Of the job; null before it is taken.", 1)
     retry_count: int = always("Failed attempts since it was last requeued.", 0)
+    offered_at: str | None = always("No worker could run it so far; when it is offered to one again.", None)
     waits_for_slot: bool = always("Whether it waits for another run of its job to end.", False)
     waits_for: list[MentionedJob] = always("Jobs that it follows and whose runs have not ended.", [])
     wait_until: str | None = always("When it waits for them no longer.", None)

@@ -101,6 +101,9 @@ ALTER TABLE signals SET (autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuu
 -- their time: a later run is not taken ahead while the one before it still waits. NULL: there is none, or it is of no concern.
 ALTER TABLE planned ADD COLUMN after_at bigint;
 
+-- A run that no worker could run is looked at again later: then due_at says when, and this when it was due. NULL otherwise.
+ALTER TABLE running ADD COLUMN was_due_at bigint;
+
 -- Backfills: ranges of passed times that are fed behind live traffic. mark: everything on one side of it is fed.
 -- state: 0 running, 1 paused, 2 done, 3 cancelled; finished_at is NULL as long as a run of it has not ended.
 CREATE TABLE backfills (

@@ -84,7 +84,7 @@ RETURNING scheduled_at, lane, due_at, trigger, fence, tries;
 
 -- take_idle_fed: runs of a backfill at some times that have a slot and that nobody executes
 DELETE FROM running WHERE job_id = $1 AND (phase = 0 OR phase >= 3) AND trigger = 2 AND scheduled_at = ANY ($2::bigint[])
-RETURNING scheduled_at, lane, due_at, trigger, fence, tries;
+RETURNING scheduled_at, lane, coalesce(was_due_at, due_at), trigger, fence, tries;
 
 -- take_waiting: runs of a backfill at some times that wait for a slot
 DELETE FROM blocked WHERE job_id = $1 AND rank = 1 AND scheduled_at = ANY ($2::bigint[]) AND trigger = 2

@@ -126,21 +126,22 @@ gone AS (
             WHERE planned.scheduled_at = taken.scheduled_at AND planned.job_id = taken.job_id OFFSET 0) AS p)))
 SELECT t.*, j.tenant, j.spec FROM taken AS t JOIN jobs AS j ON j.id = t.job_id;
 
--- take_ready: ready and retrying runs go on under the next fence; fate 0 taken, 3 deleted
+-- take_ready: ready and retrying runs go on under the next fence; what was put off is due when it was before; fate 0
+-- taken, 3 deleted
 WITH looked AS MATERIALIZED (
     SELECT r.* FROM unnest(:lanes::integer[]) AS page (lane) CROSS JOIN LATERAL (
-        SELECT job_id, slot, lane, due_at, scheduled_at, ctid AS place FROM running
+        SELECT job_id, slot, lane, due_at, coalesce(was_due_at, due_at) AS first_due_at, scheduled_at, ctid AS place FROM running
         WHERE phase IN (0, 3) AND running.lane = page.lane AND running.due_at <= :until::bigint
         ORDER BY running.due_at LIMIT :most::bigint FOR UPDATE SKIP LOCKED) AS r),
 judged AS MATERIALIZED (
     SELECT l.*, j.id AS known, j.version, j.tenant, j.spec,
-        greatest(l.due_at, :now::bigint) + j.timeout_us AS deadline_at
+        greatest(l.first_due_at, :now::bigint) + j.timeout_us AS deadline_at
     FROM looked AS l LEFT JOIN jobs AS j ON j.id = l.job_id
     WHERE j.id IS NULL OR NOT (j.at_most_once = 1 AND l.due_at > :now::bigint)
     ORDER BY l.due_at LIMIT :wanted::bigint),
 taken AS (
     UPDATE running SET phase = 1, node_id = :node_id::bigint, fence = running.fence + 1, claimed_at = :now::bigint,
-        version = c.version, deadline_at = c.deadline_at
+        version = c.version, deadline_at = c.deadline_at, due_at = c.first_due_at, was_due_at = NULL
     FROM judged AS c WHERE c.known IS NOT NULL AND running.ctid = c.place
     RETURNING running.job_id, running.slot, running.scheduled_at, running.due_at, running.fence, running.tries,
         running.trigger, running.deadline_at, running.version, c.tenant, c.spec)
@@ -197,7 +198,7 @@ RETURNING job_id, scheduled_at;
 
 -- take_idle_row: a ready or retrying run leaves its slot
 DELETE FROM running WHERE job_id = $1 AND scheduled_at = $2 AND phase IN (0, 2, 3)
-RETURNING scheduled_at, lane, due_at, trigger, fence, tries;
+RETURNING scheduled_at, lane, coalesce(was_due_at, due_at), trigger, fence, tries;
 
 -- to_background: late runs go on in the background class
 UPDATE planned SET lane = lane / 128 * 128 + 96 + lane % 32, trigger = 3 WHERE ctid = ANY (ARRAY(

@@ -234,7 +234,7 @@ DELETE FROM blocked WHERE job_id = $1 RETURNING scheduled_at, lane, due_at, trig
 
 -- drop_idle_of: a job's runs that are not under way; says which were there
 DELETE FROM running WHERE job_id = $1 AND phase NOT BETWEEN 1 AND 2
-RETURNING scheduled_at, lane, due_at, trigger, fence, tries;
+RETURNING scheduled_at, lane, coalesce(was_due_at, due_at), trigger, fence, tries;
 
 -- drop_reported_of: a job's runs that wait for their reports; says which were there
 DELETE FROM running WHERE job_id = $1 AND phase BETWEEN 2 AND 2

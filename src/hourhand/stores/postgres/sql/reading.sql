@@ -3,7 +3,7 @@ SELECT scheduled_at, lane, due_at, trigger, fence, tries FROM planned
 WHERE job_id = $1 AND scheduled_at = ANY ($2::bigint[]);
 
 -- running_of: runs of a job that hold a slot
-SELECT r.scheduled_at, r.due_at, r.trigger, r.fence, r.tries, r.phase, n.name, r.version, r.cancel,
+SELECT r.scheduled_at, r.due_at, r.was_due_at, r.trigger, r.fence, r.tries, r.phase, n.name, r.version, r.cancel,
     r.claimed_at, r.deadline_at, p.fraction, p.message, p.noted_at
 FROM running AS r LEFT JOIN nodes AS n ON n.id = r.node_id
 LEFT JOIN progress AS p ON p.job_id = r.job_id AND p.scheduled_at = r.scheduled_at AND p.attempt = r.fence

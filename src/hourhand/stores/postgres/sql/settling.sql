@@ -51,18 +51,21 @@ kept AS (
     FROM held)
 SELECT (SELECT array_agg(place) FROM held), (SELECT count(*) FROM waiting);
 
--- release: unstarted runs keep their slot and wait for another worker; never one that its target has accepted
+-- release: unstarted runs keep their slot and wait for another worker, some until a given time; never one that its
+-- target has accepted
 WITH held AS MATERIALIZED (
-    SELECT d.place, r.place_at
+    SELECT d.place, d.due_at, r.place_at
     FROM unnest(:places::integer[], :job_ids::bigint[], :slots::bigint[], :scheduled_ats::bigint[],
-        :fences::integer[]) AS d (place, job_id, slot, scheduled_at, fence)
+        :fences::integer[], :due_ats::bigint[]) AS d (place, job_id, slot, scheduled_at, fence, due_at)
     CROSS JOIN LATERAL (
         SELECT ctid AS place_at FROM running
         WHERE running.job_id = d.job_id AND running.slot = d.slot AND running.fence = d.fence
             AND running.scheduled_at = d.scheduled_at AND running.phase BETWEEN 1 AND 1 FOR UPDATE) AS r),
 waiting AS (
-    UPDATE running SET phase = 0, node_id = NULL, deadline_at = NULL
-    WHERE ctid = ANY (ARRAY(SELECT place_at FROM held)) RETURNING 1)
+    UPDATE running SET phase = 0, node_id = NULL, deadline_at = NULL,
+        due_at = greatest(running.due_at, held.due_at),
+        was_due_at = CASE WHEN held.due_at > running.due_at THEN running.due_at END
+    FROM held WHERE running.ctid = held.place_at RETURNING 1)
 SELECT (SELECT array_agg(place) FROM held), (SELECT count(*) FROM waiting);
 
 -- report: accepted runs wait for their report, held by nobody

@@ -75,10 +75,10 @@ ORDER BY due_at DESC, scheduled_at DESC, job_id DESC LIMIT 1;
 -- look_ready: ready and retrying runs of a lane; fate 5 take again, 3 deleted
 INSERT INTO temp.candidate (job_id, scheduled_at, lane, due_at, rank, late, fate, slot, trigger, fence,
     tries, deadline_at, version, tenant, spec)
-SELECT r.job_id, r.scheduled_at, r.lane, r.due_at, 0, 0,
+SELECT r.job_id, r.scheduled_at, r.lane, coalesce(r.was_due_at, r.due_at), 0, 0,
     CASE WHEN j.id IS NULL THEN 3 WHEN j.at_most_once AND r.due_at > :now THEN 4 ELSE 5 END, r.slot,
-    r.trigger, r.fence, r.tries, max(r.due_at, :now) + j.timeout_us, j.version, j.tenant, j.spec
-FROM (SELECT job_id, scheduled_at, lane, due_at, slot, trigger, fence, tries FROM running
+    r.trigger, r.fence, r.tries, max(coalesce(r.was_due_at, r.due_at), :now) + j.timeout_us, j.version, j.tenant, j.spec
+FROM (SELECT job_id, scheduled_at, lane, due_at, was_due_at, slot, trigger, fence, tries FROM running
     WHERE phase IN (0, 3) AND lane = :lane AND due_at <= :until ORDER BY due_at LIMIT :limit) AS r
 LEFT JOIN jobs AS j ON j.id = r.job_id;
 
@@ -141,9 +141,9 @@ UPDATE temp.candidate SET fate = 1 WHERE fate = 0 AND NOT EXISTS (
 -- drop_taken: what is running is no longer planned
 DELETE FROM planned WHERE (scheduled_at, job_id) IN (SELECT scheduled_at, job_id FROM temp.candidate WHERE fate = 0);
 
--- take_ready: ready and retrying runs go on under the next fence
+-- take_ready: ready and retrying runs go on under the next fence; what was put off is due when it was before
 UPDATE running SET phase = 1, node_id = :node_id, fence = running.fence + 1, claimed_at = :now, version = c.version,
-    deadline_at = c.deadline_at
+    deadline_at = c.deadline_at, due_at = c.due_at, was_due_at = NULL
 FROM temp.candidate AS c WHERE c.fate = 5 AND running.job_id = c.job_id AND running.slot = c.slot;
 
 -- full_candidates: due runs that found their job full
@@ -183,7 +183,7 @@ RETURNING job_id, scheduled_at;
 
 -- take_idle_row: a ready or retrying run leaves its slot
 DELETE FROM running WHERE job_id = ? AND scheduled_at = ? AND phase IN (0, 2, 3)
-RETURNING scheduled_at, lane, due_at, trigger, fence, tries;
+RETURNING scheduled_at, lane, coalesce(was_due_at, due_at), trigger, fence, tries;
 
 -- to_background: late runs go on in the background class
 UPDATE planned SET lane = lane / 128 * 128 + 96 + lane % 32, trigger = 3

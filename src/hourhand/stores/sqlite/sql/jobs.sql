@@ -202,7 +202,7 @@ DELETE FROM blocked WHERE job_id = ? RETURNING scheduled_at, lane, due_at, trigg
 
 -- drop_idle_of: a job's runs that are not under way; says which were there
 DELETE FROM running WHERE job_id = ? AND phase IN (0, 3)
-RETURNING scheduled_at, lane, due_at, trigger, fence, tries;
+RETURNING scheduled_at, lane, coalesce(was_due_at, due_at), trigger, fence, tries;
 
 -- drop_reported_of: a job's runs that wait for their reports; says which were there
 DELETE FROM running WHERE job_id = ? AND phase = 2

@@ -3,7 +3,7 @@ SELECT p.scheduled_at, p.lane, p.due_at, p.trigger, p.fence, p.tries
 FROM json_each(?2) AS n CROSS JOIN planned AS p ON p.scheduled_at = n.value AND p.job_id = ?1;
 
 -- running_of: runs of a job that hold a slot
-SELECT r.scheduled_at, r.due_at, r.trigger, r.fence, r.tries, r.phase, n.name, r.version, r.cancel,
+SELECT r.scheduled_at, r.due_at, r.was_due_at, r.trigger, r.fence, r.tries, r.phase, n.name, r.version, r.cancel,
     r.claimed_at, r.deadline_at, p.fraction, p.message, p.noted_at
 FROM running AS r LEFT JOIN nodes AS n ON n.id = r.node_id
 LEFT JOIN progress AS p ON p.job_id = r.job_id AND p.scheduled_at = r.scheduled_at AND p.attempt = r.fence

@@ -35,8 +35,9 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
 UPDATE running SET phase = 3, node_id = NULL, deadline_at = NULL, due_at = d.due_at, tries = d.tries
 FROM temp.done AS d WHERE d.event = 2 AND running.job_id = d.job_id AND running.slot = d.slot;
 
--- write_releases: unstarted runs keep their slot and wait for another worker
-UPDATE running SET phase = 0, node_id = NULL, deadline_at = NULL
+-- write_releases: unstarted runs keep their slot and wait for another worker, some until a given time
+UPDATE running SET phase = 0, node_id = NULL, deadline_at = NULL,
+    due_at = max(running.due_at, d.due_at), was_due_at = CASE WHEN d.due_at > running.due_at THEN running.due_at END
 FROM temp.done AS d WHERE d.event = 5 AND running.job_id = d.job_id AND running.slot = d.slot;
 
 -- write_reports: accepted runs wait for their report, held by nobody

@@ -184,7 +184,7 @@ function Runs({ runs, zone, busy }) {
 function told(run) {
   const tries = run.attempts.length > 1 ? `${run.attempts.length} attempts` : "";
   const trigger = run.trigger === "scheduled" ? "" : run.trigger;
-  const wait = run.waits_for_slot ? "waits for a slot" : run.waits_for?.length ? `waits for ${run.waits_for.map((one) => one.name || one.job_id).join(", ")}` : "";
+  const wait = run.waits_for_slot ? "waits for a slot" : run.offered_at ? "waits for a worker that can run it" : run.waits_for?.length ? `waits for ${run.waits_for.map((one) => one.name || one.job_id).join(", ")}` : "";
   return [run.error || run.reason, wait, tries, trigger].filter(Boolean).map((one) => cut(one, 160)).join(" · ");
 }
 

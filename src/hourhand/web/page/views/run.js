@@ -78,7 +78,8 @@ function Verdict({ run, zone }) {
     return html`<div class="note"><p>Its target accepted it and will report${run.deadline_at && html`, at the latest <${When} at=${run.deadline_at} zone=${zone} />`}.</p></div>`;
   if (run.waits_for?.length)
     return html`<div class="note"><p>It waits for ${run.waits_for.slice(0, 20).map((one, index) => html`${index ? ", " : ""}<a href=${jobPath(one.job_id)}><bdi>${cut(one.name || one.job_id, 80)}</bdi></a>`)}.</p></div>`;
-  const why = run.waits_for_slot ? "It waits for another run of its job to end." : run.reason || run.error;
+  const why = run.waits_for_slot ? "It waits for another run of its job to end."
+    : run.offered_at ? "No worker could run it so far." : run.reason || run.error;
   if (!why) return null;
   const tone = run.status === "FAILED" ? "fail" : "warn";
   return html`<div class="note ${tone}"><${Icon} name="warn" /><p class="output">${cut(why, 4000)}</p></div>`;
