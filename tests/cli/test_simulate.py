@@ -1,5 +1,6 @@
 """What `hourhand simulate` takes, and what it says where it cannot."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -7,6 +8,7 @@ import pytest
 
 from hourhand.__main__ import Wired
 from hourhand.cli.app import run
+from tests.cli.conftest import Done
 
 JOBS = """
 jobs:
@@ -79,6 +81,39 @@ def test_what_is_not_right_is_told(
 def test_nothing_to_simulate(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["simulate"], Heard()) == 2
     assert "say what to simulate" in capsys.readouterr().err
+
+
+def test_a_servers_jobs(hourhand: Callable[..., Done], server: str) -> None:
+    made = {}
+    for name, options in {
+        "sim-hourly": ("--cron", "0 * * * *", "--overlap", "skip", "--timeout", "3h"),
+        "sim-follows": ("--after", "sim-hourly", "--pool", "big"),
+        "sim-paused": ("--every", "1m"),
+        "sim-once": ("--at", "2099-11-16T12:00:00Z"),
+    }.items():
+        made[name] = hourhand(
+            "jobs", "create", name, *options, "--url", "https://x.example/", "-q"
+        ).out.strip()
+    hourhand("jobs", "pause", "sim-paused")
+    before = hourhand("jobs", "list", "--json").json["data"]
+    command = ("simulate", "--from-server", "--start", "2099-11-16T00:00:00Z", "--days", "1")
+    done = hourhand(*command, "--duration", "sim-hourly=90m", "--json", simulate=Wired().simulate)
+    assert done.code == 0, done.err
+    found = {job["name"]: job for job in done.json["jobs"]}
+    counts = {name: (found[name]["expected"], found[name]["succeeded"]) for name in made}
+    assert counts["sim-paused"] == (0, 0)
+    assert counts["sim-once"] == (1, 1)
+    assert counts["sim-hourly"][0] == counts["sim-follows"][0] == 24
+    assert found["sim-hourly"]["skipped"] == {"overlap": 12}
+    assert found["sim-follows"]["skipped"] == {"upstream": 12}
+    assert hourhand("jobs", "list", "--json").json["data"] == before
+    for job in made.values():
+        hourhand("jobs", "delete", job, "-y")
+
+
+def test_a_file_that_is_not_there(jobs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["simulate", "nowhere.yaml", *SINCE], Wired()) == 2
+    assert "nothing was simulated\n  nowhere.yaml: cannot be read" in capsys.readouterr().err
 
 
 def test_faults_name_their_lines(jobs: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -91,12 +91,16 @@ def register(app: typer.Typer, launch: Launch) -> None:
 
 def _from_files(sources: Sequence[str] | None) -> list[Named]:
     from hourhand.cli.files.documents import read_sources  # here: YAML is of no use to other commands
+    from hourhand.cli.files.faults import FileFaults
     from hourhand.cli.files.sources import files, modules, split
 
     named_files, named_modules = split(sources or ())
     if not named_files and not named_modules:
         raise Usage("say what to simulate: a file, a folder, - for stdin, a module, or --from-server")
-    wanted = read_sources([*files(named_files), *modules(named_modules)])
+    try:
+        wanted = read_sources([*files(named_files), *modules(named_modules)])
+    except FileFaults as error:
+        raise FileFaults(error.found, "nothing was simulated") from None
     return [
         Named(names=_names(job.document), document=job.document, file_job=job) for job in wanted.jobs.values()
     ]

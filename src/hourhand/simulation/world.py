@@ -8,6 +8,7 @@ polls, and the time between two events costs nothing. Leases never run out for t
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 
+from hourhand.clock import ManualClock
 from hourhand.core.instant import DAY_US, HOUR_US, MINUTE_US, SECOND_US
 from hourhand.core.model import DEFAULT_POOL, DEFAULT_TENANT, AfterTiming, Job, JobState
 from hourhand.core.specification import SpecLimits
@@ -27,10 +28,12 @@ from hourhand.simulation.virtual import LoopClock, VirtualLoop
 from hourhand.stores.sqlite import SqliteStore
 from hourhand.telemetry import Telemetry
 
-LEAD_US = 2 * SECOND_US
+LEAD_US = 2 * SECOND_US  # how soon an edit takes effect
+AHEAD_US = 0  # workers take runs when they are due: here nothing stands between a claim and its start
 HORIZON_US = (
     10 * SECOND_US
 )  # no process dies unseen here, so a short one shows the same and leaves more to jump over
+_IDS_AT = 1_767_225_600_000_000  # 2026-01-01
 _KEEP_US = 4_000 * DAY_US
 _LEASE_US = 40_000 * DAY_US
 _SWEEP_US = HOUR_US  # how often it is swept although nothing asks for it
@@ -85,7 +88,7 @@ class World:
         self._concurrency = concurrency
         self._settled = settled
         self._telemetry = Telemetry()
-        self._ids = IdSource(clock, seed=seed)
+        self._ids = IdSource(ManualClock(_IDS_AT), seed=seed)  # simulated years may lie where ids end
         self.store = SqliteStore.in_memory(clock=clock, segments=1, lead_us=LEAD_US, keep_us=_KEEP_US)
         self.store.subscribe(self._hinted)
         self.jobs = Jobs(store=self.store, ids=self._ids, clock=clock, limits=SpecLimits())
@@ -307,7 +310,7 @@ class World:
             name=name,
             pools=tuple(sorted(self._pools)),
             room=Room(self._concurrency),
-            lead_us=LEAD_US,
+            lead_us=AHEAD_US,
             settled=self._settled,
         )
 

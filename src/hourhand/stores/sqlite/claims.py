@@ -54,8 +54,12 @@ async def claim(tx: Tx, request: ClaimRequest) -> ClaimedText:
     """Take up to `room` runs for a node with a live lease."""
     await require_lease(tx, request.node_id)
     pools = [row[0] for pool in request.pools if (row := await tx.one("pool_id", (pool,))) is not None]
+    fronts = await _fronts(tx, pools)
+    if all(front.due_at > tx.now_at + request.lead_us for front in fronts):
+        next_at = await _next_at(tx, fronts, request.lead_us)
+        return ClaimedText(text=None, now_at=tx.now_at, next_at=next_at, progressed=False, cursors={})
     await tx.run("clear_candidates")
-    full_lanes = await _gather(tx, request, pools)
+    full_lanes = await _gather(tx, request, fronts)
     decided = await _judge_late(tx) + await _drop_deleted(tx)
     await _give_several_slots(tx)
     if await _divide(tx, request):
@@ -70,10 +74,18 @@ async def claim(tx: Tx, request: ClaimRequest) -> ClaimedText:
     return ClaimedText(
         text=text,
         now_at=tx.now_at,
-        next_at=await _next_at(tx, pools, request.lead_us),
+        next_at=await _next_at(tx, await _fronts(tx, pools), request.lead_us),
         progressed=text is not None or decided > 0 or bool(cursors),
         cursors=cursors,
     )
+
+
+class _Front(NamedTuple):
+    """A lane in which runs wait, and the first due time there."""
+
+    lane: int
+    due_at: int
+    is_ready: bool  # of ready and retrying runs, not of planned ones
 
 
 class _Lanes(NamedTuple):
@@ -83,26 +95,25 @@ class _Lanes(NamedTuple):
     waiting: list[int]
 
 
-async def _gather(tx: Tx, request: ClaimRequest, pools: Sequence[int]) -> list[int]:
+async def _gather(tx: Tx, request: ClaimRequest, fronts: Sequence[_Front]) -> list[int]:
     """Fill the candidates with what is due soon, and if that leaves room, with all within the lead."""
     brief = msgspec.structs.replace(request, lead_us=min(BRIEF_LEAD_US, request.lead_us))
-    found, full = await _gather_within(tx, brief, pools)
+    found, full = await _gather_within(tx, brief, fronts)
     if found < request.room and brief != request:
         await tx.run("clear_candidates")
-        _, full = await _gather_within(tx, request, pools)
+        _, full = await _gather_within(tx, request, fronts)
     return full
 
 
-async def _gather_within(tx: Tx, request: ClaimRequest, pools: Sequence[int]) -> tuple[int, list[int]]:
+async def _gather_within(tx: Tx, request: ClaimRequest, fronts: Sequence[_Front]) -> tuple[int, list[int]]:
     """Fill the candidates class by class, as many as may be needed; answers how many can be taken or
     decided, and the lanes with more ahead."""
     until = tx.now_at + request.lead_us
     by_class = [_Lanes([], []) for _ in range(CLASSES)]
-    for pool in pools:
-        for name, kind in (("ready_lanes", 0), ("waiting_lanes", 1)):
-            for lane, due_at in await _lanes(tx, name, pool):
-                if due_at <= until:
-                    by_class[class_of_lane(lane)][kind].append(lane)
+    for front in fronts:
+        if front.due_at <= until:
+            lanes = by_class[class_of_lane(front.lane)]
+            (lanes.ready if front.is_ready else lanes.waiting).append(front.lane)
     owed = floors(request.room, request.taken_before)
     found = 0
     full: list[int] = []
@@ -221,21 +232,26 @@ async def _cursors(tx: Tx, full_lanes: Sequence[int]) -> dict[int, Cursor]:
     return cursors
 
 
-async def _next_at(tx: Tx, pools: Sequence[int], lead_us: int) -> int | None:
+async def _next_at(tx: Tx, fronts: Sequence[_Front], lead_us: int) -> int | None:
     """When it pays to ask again: `lead` before the next due time, or at it for what must wait till then."""
     until = tx.now_at + lead_us
     moments = []
-    for pool in pools:
-        for name, later in (("ready_lanes", "later_ready"), ("waiting_lanes", "later_waiting")):
-            for lane, first in await _lanes(tx, name, pool):
-                following = first
-                if first <= until:
-                    moments.append(max(first, tx.now_at))
-                    following = (await tx.one(later, (lane, until)))[0]
-                if following is not None:
-                    moments.append(following - lead_us)
+    for front in fronts:
+        following: int | None = front.due_at
+        if front.due_at <= until:
+            moments.append(max(front.due_at, tx.now_at))
+            later = "later_ready" if front.is_ready else "later_waiting"
+            following = (await tx.one(later, (front.lane, until)))[0]
+        if following is not None:
+            moments.append(following - lead_us)
     return min(moments, default=None)
 
 
-async def _lanes(tx: Tx, name: str, pool: int) -> list[tuple[int, int]]:
-    return await tx.all(name, {"first": pool * LANES_PER_POOL, "last": (pool + 1) * LANES_PER_POOL})
+async def _fronts(tx: Tx, pools: Sequence[int]) -> list[_Front]:
+    """The lanes of pools in which runs wait."""
+    found = []
+    for pool in pools:
+        bounds = {"first": pool * LANES_PER_POOL, "last": (pool + 1) * LANES_PER_POOL}
+        found += [_Front(lane, due_at, True) for lane, due_at in await tx.all("ready_lanes", bounds)]
+        found += [_Front(lane, due_at, False) for lane, due_at in await tx.all("waiting_lanes", bounds)]
+    return found
