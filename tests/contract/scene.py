@@ -15,7 +15,7 @@ from hourhand.core.schedule import parse_key
 from hourhand.ports.store import Changed, Claim, ClaimRequest, Cursor, JobEdit, Store
 from tests.contract.builders import draft, outcome
 from tests.contract.checker import assert_covered
-from tests.contract.harness import LEAD_US, Harness, Tables
+from tests.contract.harness import LEAD_US, Harness, Tables, at
 
 HORIZON_US = 60 * SECOND_US
 LONG_LEASE_US = 10_000 * DAY_US
@@ -146,6 +146,15 @@ class Scene:
         else:
             raise AssertionError("claims go on for ever without taking anything")
         return taken
+
+    async def busy(self, spec: JobSpec) -> tuple[Job, int, ClaimedRun]:
+        """A job that runs every second, at its first time, with that run in a worker's hand."""
+        job = await self.create(spec)
+        await self.plan()
+        node_id = await self.worker()
+        self.go_to(at(1))
+        [run] = await self.take(node_id, lead_us=0)
+        return job, node_id, run
 
     async def settle(self, *settlements: Settlement) -> list[Settlement]:
         return await self.store.settle("worker", settlements)

@@ -33,11 +33,7 @@ async def test_a_planned_run_is_cancelled_at_once(scene: Scene) -> None:
 
 
 async def test_a_waiting_run_is_cancelled_at_once(scene: Scene) -> None:
-    job = await scene.create(spec(every(1), overlap=Overlap.QUEUE))
-    await scene.plan()
-    node = await scene.worker()
-    scene.go_to(at(1))
-    [run] = await scene.take(node, lead_us=0)
+    job, node, run = await scene.busy(spec(every(1), overlap=Overlap.QUEUE))
     scene.go_to(at(3))
     await scene.take(node, lead_us=0)
     assert await cancel(scene, RunKey(job.id, at(2))) is State.CANCELLED
@@ -50,11 +46,7 @@ async def test_a_waiting_run_is_cancelled_at_once(scene: Scene) -> None:
 async def test_a_run_in_nobodys_hand_is_cancelled_at_once_and_hands_its_slot_on(
     scene: Scene, event: Event
 ) -> None:
-    job = await scene.create(spec(every(1), overlap=Overlap.QUEUE))
-    await scene.plan()
-    node = await scene.worker()
-    scene.go_to(at(1))
-    [run] = await scene.take(node, lead_us=0)
+    job, node, run = await scene.busy(spec(every(1), overlap=Overlap.QUEUE))
     scene.go_to(at(2))
     assert await scene.take(node, lead_us=0) == []
     await scene.finish(run, event, tries=1, due_at=at(1) + HOUR_US)

@@ -28,11 +28,7 @@ async def test_no_more_run_at_once_than_the_limit(scene: Scene, limit: int | Non
 
 
 async def test_a_slot_is_held_from_the_claim_to_the_end_retries_included(scene: Scene) -> None:
-    job = await scene.create(spec(every(1), overlap=Overlap.QUEUE))
-    await scene.plan()
-    node = await scene.worker()
-    scene.go_to(at(1))
-    [run] = await scene.take(node, lead_us=0)
+    job, node, run = await scene.busy(spec(every(1), overlap=Overlap.QUEUE))
     await scene.finish(run, Event.RETRY, tries=1, due_at=at(5))
     scene.go_to(at(3))
     assert await scene.take(node, lead_us=0) == []
@@ -62,11 +58,7 @@ async def test_a_run_within_the_lead_waits_for_its_slot_without_a_verdict(scene:
 
 
 async def test_a_slot_goes_to_the_oldest_that_waits(scene: Scene) -> None:
-    job = await scene.create(spec(every(1), overlap=Overlap.QUEUE))
-    await scene.plan()
-    node = await scene.worker()
-    scene.go_to(at(1))
-    [run] = await scene.take(node, lead_us=0)
+    job, node, run = await scene.busy(spec(every(1), overlap=Overlap.QUEUE))
     scene.go_to(at(4))
     assert await scene.take(node, lead_us=0) == []
     assert sorted(row.scheduled_at for row in (await scene.tables()).blocked) == [at(2), at(3), at(4)]
@@ -157,11 +149,7 @@ async def test_a_raised_limit_lets_those_that_wait_go(scene: Scene, limit: int |
 
 
 async def test_queue_one_keeps_the_newest(scene: Scene) -> None:
-    job = await scene.create(spec(every(1)))
-    await scene.plan()
-    node = await scene.worker()
-    scene.go_to(at(1))
-    [run] = await scene.take(node, lead_us=0)
+    job, node, run = await scene.busy(spec(every(1)))
     scene.go_to(at(2))
     assert await scene.take(node, lead_us=0) == []
     scene.go_to(at(4))
@@ -199,11 +187,7 @@ async def test_a_run_that_lost_its_slot_to_another_of_its_job_has_not_been_claim
 
 
 async def test_skip_keeps_none(scene: Scene) -> None:
-    job = await scene.create(spec(every(1), overlap=Overlap.SKIP))
-    await scene.plan()
-    node = await scene.worker()
-    scene.go_to(at(1))
-    [run] = await scene.take(node, lead_us=0)
+    job, node, run = await scene.busy(spec(every(1), overlap=Overlap.SKIP))
     scene.go_to(at(3))
     assert await scene.take(node, lead_us=0) == []
     assert [await scene.state(job, at(n)) for n in (2, 3)] == [State.SKIPPED] * 2
@@ -213,11 +197,7 @@ async def test_skip_keeps_none(scene: Scene) -> None:
 
 
 async def test_cancel_running_asks_the_worker_and_waits_for_it(scene: Scene) -> None:
-    job = await scene.create(spec(every(1), overlap=Overlap.CANCEL_RUNNING))
-    await scene.plan()
-    node = await scene.worker()
-    scene.go_to(at(1))
-    [run] = await scene.take(node, lead_us=0)
+    job, node, run = await scene.busy(spec(every(1), overlap=Overlap.CANCEL_RUNNING))
     scene.go_to(at(3))
     assert await scene.take(node, lead_us=0) == []
     [asked] = await scene.store.cancel_asked(node)
@@ -230,11 +210,7 @@ async def test_cancel_running_asks_the_worker_and_waits_for_it(scene: Scene) -> 
 
 @pytest.mark.parametrize("event", [Event.RETRY, Event.REPORT_LATER])
 async def test_cancel_running_ends_at_once_what_no_worker_executes(scene: Scene, event: Event) -> None:
-    job = await scene.create(spec(every(1), overlap=Overlap.CANCEL_RUNNING))
-    await scene.plan()
-    node = await scene.worker()
-    scene.go_to(at(1))
-    [run] = await scene.take(node, lead_us=0)
+    job, node, run = await scene.busy(spec(every(1), overlap=Overlap.CANCEL_RUNNING))
     await scene.finish(run, event, tries=1, due_at=at(1) + HOUR_US)
     scene.go_to(at(2))
     assert times(await scene.take(node, lead_us=0)) == [2]

@@ -22,6 +22,7 @@ from hourhand.core.model import (
     Priority,
 )
 from hourhand.core.schedule import Fold, Gap
+from hourhand.web.json_text import json_kind
 
 UNLIMITED = "unlimited"
 HTTP_METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
@@ -44,21 +45,15 @@ def misfit(expected: str, got: str | None = None, hint: str | None = None) -> Py
 def shown(value: object) -> str:
     """A value as it may stand in an error: short, and never a whole object."""
     match value:
-        case None:
-            return "null"
         case bool():
-            return "true" if value else "false"
+            return json_kind(value)
         case int() | float():
             return str(value)[:40]
         case str():
             text = repr(value)
             return text if len(text) <= 60 else f"{text[:57]}..."
-        case list():
-            return "a list"
-        case dict():
-            return "an object"
         case _:
-            return "something else"
+            return json_kind(value)
 
 
 def one_of(kind: type[Member]) -> PlainValidator:

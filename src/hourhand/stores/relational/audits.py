@@ -13,10 +13,9 @@ from hourhand.core.audit import CODE_BASE, AuditedJob, ClockFacts, JobRuns, Live
 from hourhand.core.identity import segment_of
 from hourhand.core.instant import DAY_US
 from hourhand.core.lifecycle import State
-from hourhand.core.model import MisfirePolicy
 from hourhand.core.plan import Gap
 from hourhand.ports.audit import Asked, AuditedRuns, AuditPage, AuditQuery
-from hourhand.stores.relational.rows import STATE_CODES, from_json, to_json
+from hourhand.stores.relational.rows import STATE_CODES, from_json, gap_of, to_json
 from hourhand.stores.relational.tx import Tx
 
 MAX_VERSIONS = 20_000  # of the jobs of one page
@@ -104,7 +103,7 @@ async def audited_clocks(
     for key, segment, next_at, *gap in await tx.all("audit_clocks", wanted):
         _, gaps = found.setdefault((key, segment), (next_at, []))
         if gap[0] is not None:
-            gaps.append(_gap(gap))
+            gaps.append(gap_of(gap))
     return {
         (job_id, key): ClockFacts(next_at=facts[0], gaps=tuple(facts[1]))
         for job_id, key in asked
@@ -286,16 +285,3 @@ def _missing(doubtful: Sequence[Asked], lines: dict[int, Lines]) -> Iterable[tup
         for at in one.times:
             if at not in known:
                 yield one.job_id, at
-
-
-def _gap(row: Sequence[Any]) -> Gap:
-    from_at, to_at, policy, grace_us, limit, missed, ran = row
-    return Gap(
-        from_at=from_at,
-        to_at=to_at,
-        policy=MisfirePolicy(policy),
-        grace_us=grace_us,
-        limit=limit,
-        missed=missed,
-        ran=ran,
-    )

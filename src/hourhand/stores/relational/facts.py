@@ -5,22 +5,20 @@ a few runs around that time, the outage that it fell into, the parents of a job 
 """
 
 from collections.abc import Sequence
-from typing import Any
 
 import msgspec
 
 from hourhand.core.dag import Missing
 from hourhand.core.identity import RunKey, segment_of
 from hourhand.core.lifecycle import FINAL, State
-from hourhand.core.model import AfterTiming, MisfirePolicy, Version
-from hourhand.core.plan import Gap
+from hourhand.core.model import AfterTiming, Version
 from hourhand.core.run import RunView
 from hourhand.core.skipping import Skip
 from hourhand.core.why import KeptGap, ParentFact, RunFacts, in_force, promised_by
 from hourhand.stores.relational.jobs import load
 from hourhand.stores.relational.membership import Settings
 from hourhand.stores.relational.reading import job_as_seen, live_runs, with_history
-from hourhand.stores.relational.rows import JobRecord, decode_spec, versions_of
+from hourhand.stores.relational.rows import JobRecord, decode_spec, gap_of, versions_of
 from hourhand.stores.relational.tx import Tx
 from hourhand.stores.relational.waits import Prospects
 
@@ -88,7 +86,7 @@ async def _gap(tx: Tx, settings: Settings, key: RunKey, versions: Sequence[Versi
     }
     place = (rule.key, segment_of(key.job_id, settings.segments))
     for row in await tx.all("gaps_at", (*place, key.scheduled_at, _MOST_GAPS)):
-        kept = _kept_gap(row)
+        kept = KeptGap(gap=gap_of(row), decided_at=row[7])
         policy = (kept.gap.policy, kept.gap.grace_us, kept.gap.limit)
         if kept.gap.to_at >= key.scheduled_at and policy in policies:
             return kept
@@ -146,17 +144,3 @@ async def _with_end(tx: Tx, fact: ParentFact, at: int) -> ParentFact:
         return fact
     last = ended[0].attempts[-1]
     return msgspec.structs.replace(fact, telling=telling, ended_at=last.finished_at, trigger=ended[0].trigger)
-
-
-def _kept_gap(row: Sequence[Any]) -> KeptGap:
-    from_at, to_at, policy, grace_us, limit, missed, ran, decided_at = row
-    gap = Gap(
-        from_at=from_at,
-        to_at=to_at,
-        policy=MisfirePolicy(policy),
-        grace_us=grace_us,
-        limit=limit,
-        missed=missed,
-        ran=ran,
-    )
-    return KeptGap(gap=gap, decided_at=decided_at)

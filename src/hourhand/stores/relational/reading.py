@@ -8,8 +8,8 @@ import msgspec
 from hourhand.core.identity import SKIP_LANE, RunKey, segment_of
 from hourhand.core.instant import SECOND_US
 from hourhand.core.lifecycle import Phase, State, shown_state
-from hourhand.core.model import FOREVER, Job, JobState, MisfirePolicy, Version
-from hourhand.core.plan import Gap, MissedTimes, missed_times
+from hourhand.core.model import FOREVER, Job, JobState, Version
+from hourhand.core.plan import MissedTimes, missed_times
 from hourhand.core.run import TRIGGERS, AttemptRow, Progress, RunView
 from hourhand.ports.reading import JobPage, JobQuery, RunPage, RunQuery
 from hourhand.ports.store import Backlog
@@ -20,6 +20,7 @@ from hourhand.stores.relational.rows import (
     UnstartedRow,
     attempt_row,
     from_json,
+    gap_of,
     job_of,
     versions_of,
 )
@@ -83,7 +84,7 @@ async def missed(tx: Tx, segments: int, tenant: str, job_id: int) -> list[Missed
         rule = version.spec.rule
         if rule is not None:
             rows = await tx.all("gaps_of", (rule.key, segment_of(job_id, segments), _MAX_GAPS))
-            found += missed_times(version, [_gap(row) for row in rows])
+            found += missed_times(version, [gap_of(row) for row in rows])
     return found
 
 
@@ -319,15 +320,3 @@ async def _live_page(tx: Tx, tenant: str, states: set[State], limit: int) -> Run
             if len(views) == limit:
                 break
     return RunPage(runs=tuple(views), next_before=None)
-
-
-def _gap(row: Sequence[Any]) -> Gap:
-    return Gap(
-        from_at=row[0],
-        to_at=row[1],
-        policy=MisfirePolicy(row[2]),
-        grace_us=row[3],
-        limit=row[4],
-        missed=row[5],
-        ran=row[6],
-    )

@@ -7,7 +7,8 @@ import msgspec
 
 from hourhand.core.identity import lane_of, tenant_lane
 from hourhand.core.lifecycle import Event, State
-from hourhand.core.model import Job, JobSpec, JobState, OnceTiming, Version
+from hourhand.core.model import Job, JobSpec, JobState, MisfirePolicy, OnceTiming, Version
+from hourhand.core.plan import Gap
 from hourhand.core.run import TRIGGER_CODES, TRIGGERS, AttemptRow
 from hourhand.stores.relational.tx import Tx
 
@@ -88,6 +89,20 @@ def job_of(record: JobRecord, state: JobState | None = None) -> Job:
         until=record.until,
         created_at=record.created_at,
         updated_at=record.updated_at,
+    )
+
+
+def gap_of(row: Sequence[Any]) -> Gap:
+    """What members of a clock missed, from the first columns of its row."""
+    from_at, to_at, policy, grace_us, limit, missed, ran = row[:7]
+    return Gap(
+        from_at=from_at,
+        to_at=to_at,
+        policy=MisfirePolicy(policy),
+        grace_us=grace_us,
+        limit=limit,
+        missed=missed,
+        ran=ran,
     )
 
 
