@@ -4,8 +4,8 @@
 BIN  := .venv/bin
 ARGS ?=
 UV   ?= $(BIN)/uv
-# Two workers pay once the suite runs for some seconds; WORKERS=0 runs it in one process.
-WORKERS ?= 2
+# Many tests wait for real processes, so a third worker pays on two cores; WORKERS=0 runs the suite in one process.
+WORKERS ?= 3
 ONLY ?= $(patsubst benchmarks/%.py,%,$(wildcard benchmarks/[!_]*.py))
 
 INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-input
@@ -23,7 +23,7 @@ up: .venv/base.stamp ## Run everything in one process on ./hourhand.db (ARGS='--
 	@exec $(BIN)/python tools/foreground.py $(BIN)/hourhand up $(ARGS)
 
 test: lint ## The whole gate: lint, types, import rules, tests (ARGS='tests/core -k cron')
-	@$(BIN)/python -m pytest -q -n $(WORKERS) $(ARGS)
+	@$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal $(ARGS)
 
 lint: .venv/dev.stamp ## Lint, format check, types and import rules only
 	@$(BIN)/ruff check
