@@ -144,18 +144,13 @@ class Harness(Protocol):
         ...
 
 
-class _SqliteHarness:
-    """What both ways to have SQLite share."""
+class OnClock:
+    """What all ways to have a store share: its time is in hand."""
 
-    shared = False
-    whole_days = False
+    store: Store
 
     def __init__(self) -> None:
         self.clock = ManualClock(START_AT)
-        self.store: SqliteStore = self._open()
-
-    def _open(self) -> SqliteStore:
-        raise AssertionError("each way opens its own")
 
     def set_now(self, at: int) -> None:
         self.clock.now_at = at
@@ -166,14 +161,29 @@ class _SqliteHarness:
     def now(self) -> int:
         return self.clock.now()
 
-    async def tables(self) -> Tables:
-        return await self.store._engine.write(sqlite_tables)
-
     async def settled(self) -> None:
         await self.store.ping()
 
     async def close(self) -> None:
         await self.store.close()
+
+
+class _SqliteHarness(OnClock):
+    """What both ways to have SQLite share."""
+
+    shared = False
+    whole_days = False
+    store: SqliteStore
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.store = self._open()
+
+    def _open(self) -> SqliteStore:
+        raise AssertionError("each way opens its own")
+
+    async def tables(self) -> Tables:
+        return await self.store._engine.write(sqlite_tables)
 
 
 class SqliteFileHarness(_SqliteHarness):

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-from hourhand.clock import ManualClock
 from hourhand.core.lifecycle import Phase
 from hourhand.core.run import TRIGGERS
 from hourhand.stores.postgres import PostgresStore
@@ -10,27 +9,27 @@ from hourhand.stores.relational.rows import STATES
 from tests.contract.harness import (
     KEEP_US,
     LEAD_US,
-    START_AT,
     ClockGap,
     Letter,
     Line,
+    OnClock,
     Slot,
     Tables,
     Unstarted,
 )
 
 
-class PostgresHarness:
+class PostgresHarness(OnClock):
     """A store on a real server. Verbs of several callers really overlap."""
 
     threaded = True
     shared = True
     whole_days = True
+    store: PostgresStore
 
     def __init__(self, url: str) -> None:
+        super().__init__()
         self.url = url
-        self.clock = ManualClock(START_AT)
-        self.store: PostgresStore
 
     async def open(self) -> "PostgresHarness":
         self.store = await PostgresStore.open(
@@ -38,24 +37,9 @@ class PostgresHarness:
         )
         return self
 
-    def set_now(self, at: int) -> None:
-        self.clock.now_at = at
-
-    def advance(self, by_us: int) -> int:
-        return self.clock.advance(by_us)
-
-    def now(self) -> int:
-        return self.clock.now()
-
     async def reopen(self) -> None:
         await self.store.close()
         await self.open()
-
-    async def settled(self) -> None:
-        await self.store.ping()
-
-    async def close(self) -> None:
-        await self.store.close()
 
     async def tables(self) -> Tables:
         return await self.store._engine.on_connection(_tables, bare=True)

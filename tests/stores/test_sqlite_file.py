@@ -19,10 +19,24 @@ from hourhand.stores.sqlite.statements import migrations
 from tests.contract.builders import draft
 
 ROOT = Path(__file__).resolve().parents[2]
+_OPENING = (
+    "import asyncio, os, sys; from pathlib import Path",
+    "from hourhand.clock import SystemClock; from hourhand.stores.sqlite import SqliteStore",
+    "from tests.contract.builders import draft",
+    "async def main():",
+    "    store = SqliteStore.open(Path(sys.argv[1]), clock=SystemClock())",
+)
 
 
 def open_store(path: Path, segments: int = 64) -> SqliteStore:
     return SqliteStore.open(path, clock=ManualClock(), segments=segments)
+
+
+async def in_a_process(path: Path, *lines: str) -> int:
+    """Do something with a store on this file in a process of its own; its exit code."""
+    program = "\n".join((*_OPENING, *(f"    {line}" for line in lines), "asyncio.run(main())"))
+    command = [sys.executable, "-c", program, str(path)]
+    return (await asyncio.to_thread(subprocess.run, command, cwd=ROOT, timeout=60)).returncode
 
 
 async def test_a_file_is_made_where_there_is_none(tmp_path: Path) -> None:
@@ -144,19 +158,13 @@ async def test_a_file_that_is_not_ours_is_refused_and_not_touched(
 async def test_a_file_of_ours_that_was_being_written_when_all_died_is_opened(tmp_path: Path) -> None:
     """Its header is ahead of its size: the pages behind it are still in the log."""
     path = tmp_path / "store.db"
-    code = (
-        "import asyncio, os, sys; from pathlib import Path\n"
-        "from hourhand.clock import SystemClock; from hourhand.stores.sqlite import SqliteStore\n"
-        "from tests.contract.builders import draft\n"
-        "async def main():\n"
-        "    store = SqliteStore.open(Path(sys.argv[1]), clock=SystemClock())\n"
-        "    await store.create_jobs([draft() for _ in range(3_000)])\n"
-        "    store._engine._writer.execute('PRAGMA wal_checkpoint(PASSIVE)')\n"
-        "    os._exit(0)\n"
-        "asyncio.run(main())"
+    ended = await in_a_process(
+        path,
+        "await store.create_jobs([draft() for _ in range(3_000)])",
+        "store._engine._writer.execute('PRAGMA wal_checkpoint(PASSIVE)')",
+        "os._exit(0)",
     )
-    command = [sys.executable, "-c", code, str(path)]
-    await asyncio.to_thread(subprocess.run, command, cwd=ROOT, check=True, timeout=60)
+    assert ended == 0
     _tear(path)
     store = open_store(path)
     page = await store.list_jobs("default", JobQuery(limit=5_000))
@@ -207,23 +215,15 @@ async def test_another_number_of_segments_is_refused(tmp_path: Path) -> None:
 
 async def test_what_was_answered_survives_a_process_that_dies_at_once(tmp_path: Path) -> None:
     path = tmp_path / "store.db"
-    code = (
-        "import asyncio, os, sys; from pathlib import Path\n"
-        "from hourhand.clock import SystemClock; from hourhand.stores.sqlite import SqliteStore\n"
-        "from tests.contract.builders import draft\n"
-        "async def main():\n"
-        "    store = SqliteStore.open(Path(sys.argv[1]), clock=SystemClock())\n"
-        "    for _ in range(20):\n"
-        "        await store.create_jobs([draft()])\n"
-        "    asyncio.ensure_future(store.create_jobs([draft() for _ in range(500)]))\n"
-        "    await asyncio.sleep(0)\n"
-        "    os.kill(os.getpid(), 9)\n"
-        "asyncio.run(main())"
+    died = await in_a_process(
+        path,
+        "for _ in range(20):",
+        "    await store.create_jobs([draft()])",
+        "asyncio.ensure_future(store.create_jobs([draft() for _ in range(500)]))",
+        "await asyncio.sleep(0)",
+        "os.kill(os.getpid(), 9)",
     )
-    died = await asyncio.to_thread(
-        subprocess.run, [sys.executable, "-c", code, str(path)], cwd=ROOT, timeout=60
-    )
-    assert died.returncode == -9
+    assert died == -9
     store = open_store(path)
     jobs = (await store.list_jobs("default", JobQuery(limit=1_000))).jobs
     assert len(jobs) in (20, 520)  # the last batch was not answered: it happened fully or not at all

@@ -8,6 +8,16 @@ from hourhand.stores.sqlite import file
 from hourhand.stores.sqlite.statements import statements
 
 
+def plan_of(folder: Path, name: str, parameters: object) -> list[str]:
+    """The steps in which a statement would be answered."""
+    connection = file.open_writer(folder / "store.db", 4)
+    try:
+        rows = connection.execute(f"EXPLAIN QUERY PLAN {statements()[name]}", parameters).fetchall()  # type: ignore[arg-type]
+    finally:
+        connection.close()
+    return [row[3] for row in rows]
+
+
 @pytest.mark.parametrize(
     ("name", "parameters", "searches"),
     [
@@ -22,12 +32,7 @@ from hourhand.stores.sqlite.statements import statements
 def test_running_is_searched_by_key_or_index(
     tmp_path: Path, name: str, parameters: object, searches: str
 ) -> None:
-    connection = file.open_writer(tmp_path / "store.db", 4)
-    try:
-        rows = connection.execute(f"EXPLAIN QUERY PLAN {statements()[name]}", parameters).fetchall()  # type: ignore[arg-type]
-    finally:
-        connection.close()
-    plan = [row[3] for row in rows]
+    plan = plan_of(tmp_path, name, parameters)
     assert any(searches in step for step in plan), plan
     assert not [step for step in plan if step.startswith(("SCAN running", "SCAN r"))], plan
 
@@ -46,11 +51,6 @@ def test_running_is_searched_by_key_or_index(
 def test_jobs_are_not_read_by_tenant_alone(
     tmp_path: Path, name: str, parameters: object, searches: str
 ) -> None:
-    connection = file.open_writer(tmp_path / "store.db", 4)
-    try:
-        rows = connection.execute(f"EXPLAIN QUERY PLAN {statements()[name]}", parameters).fetchall()  # type: ignore[arg-type]
-    finally:
-        connection.close()
-    plan = [row[3] for row in rows]
+    plan = plan_of(tmp_path, name, parameters)
     assert any(searches in step for step in plan), plan
     assert not [step for step in plan if step == "SCAN jobs" or step.endswith("jobs_name (tenant=?)")], plan
