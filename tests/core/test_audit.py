@@ -190,6 +190,7 @@ LATE_S = (60 * S + LAG_BUDGET_US) // S
         (None, LATE_S + 1, (span(OnceTiming(at=10), paused=True, to_at=15), span(OnceTiming(at=10), paused=True, from_at=15)), Tally(waiting=1), {Kind.UNPLANNED: 1}),
         (None, LATE_S + 1, (span(OnceTiming(at=10), paused=True, to_at=15), span(OnceTiming(at=10), from_at=15)), Tally(lost=1), {Kind.LOST: 1}),
         (None, LATE_S + 1, (span(OnceTiming(at=10), paused=True, to_at=15), span(OnceTiming(at=30), paused=True, from_at=15)), Tally(lost=1), {Kind.LOST: 1}),
+        (None, LATE_S + 1, (span(to_at=15), span(OnceTiming(at=10), paused=True, from_at=15)), Tally(waiting=1), {Kind.UNPLANNED: 1}),
         (None, LATE_S + 1, (span(OnceTiming(at=10)),), Tally(lost=1), {Kind.LOST: 1}),
         (None, LATE_S + 1, (span(misfire=Misfire(grace_us=HOUR_US)),), Tally(waiting=1), {}),
     ],

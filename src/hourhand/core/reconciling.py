@@ -179,7 +179,7 @@ def judge_missing(
             continue
         span = _span_at(job, at)
         overdue = at + span.schedule.misfire.grace_us + LAG_BUDGET_US < now_at
-        pending = _is_unplanned(job, span, clocks, at)
+        pending = _is_owed(job.spans[-1], span, clocks, at)
         if pending or not overdue:
             tally.waiting += 1
             if overdue:
@@ -274,18 +274,19 @@ def _span_at(job: AuditedJob, at: int) -> Span:
     return job.spans[-1]
 
 
-def _is_unplanned(job: AuditedJob, span: Span, clocks: Mapping[str, ClockFacts], at: int) -> bool:
-    """Whether somebody is still to come to it: the clock, or who ends what passes while it is paused."""
-    present = job.spans[-1]  # whatever else was edited since, it still owes what the same schedule promised
-    if present.deleted or present.schedule.timing != span.schedule.timing:
+def _is_owed(present: Span, span: Span, clocks: Mapping[str, ClockFacts], at: int) -> bool:
+    """Whether somebody is still to come to a time for the version in force, whatever was edited since it was promised:
+    the clock, or who ends what passes while a one-time job is paused."""
+    timing = present.schedule.timing
+    if present.deleted:
         return False
-    if isinstance(span.schedule.timing, OnceTiming):
-        return present.paused
-    rule = span.schedule.rule
-    facts = None if rule is None or present.paused else clocks.get(rule.key)
-    if facts is None or facts.next_at is None or present.since is None:
+    if isinstance(timing, OnceTiming):
+        return present.paused and timing.at == at
+    rule = rule_of(timing)
+    if rule is None or present.paused or present.since is None or timing != span.schedule.timing:
         return False
-    return facts.next_at <= at and present.since < at
+    facts = clocks.get(rule.key)
+    return facts is not None and facts.next_at is not None and facts.next_at <= at and present.since < at
 
 
 def _is_missed(job: AuditedJob, clocks: Mapping[str, ClockFacts], at: int) -> bool:
