@@ -6,7 +6,7 @@ item. What every verb means is `ports.store`'s; how pages become one is `merging
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import count
 from typing import TypeVar
@@ -47,6 +47,7 @@ from hourhand.ports.reading import (
     RunPage,
     RunQuery,
 )
+from hourhand.stores.sharded.asking import Shards, answers_of, by_shard, named, some_answers_of
 from hourhand.stores.sharded.merging import (
     letter_key,
     merge_groups,
@@ -58,7 +59,6 @@ from hourhand.stores.sharded.merging import (
 from hourhand.stores.sharded.per_shard import PerShardVerbs
 
 T = TypeVar("T")
-R = TypeVar("R", ProgressNote, Settlement)
 
 _GROUPS = 1_000  # groups asked of each shard, so that what is large only in sum is seen
 _STRIDE = 389  # shares no factor with the number of buckets, so that strides meet every one
@@ -70,24 +70,23 @@ class ShardedStore(PerShardVerbs):
     def __init__(self, shards: Sequence[port.Store], buckets: BucketMap) -> None:
         if len(shards) != buckets.count:
             raise CannotStart(f"the map of buckets names {buckets.count} shards, but {len(shards)} are given")
-        self._shards = tuple(shards)
+        self._shards = Shards(shards)
         self._buckets = buckets
         self._strides = count()
-        self._silent: set[int] = set()
 
     @property
     def silent(self) -> tuple[int, ...]:
         """The shards that did not answer when they were last asked."""
-        return tuple(sorted(self._silent))
+        return tuple(sorted(self._shards.silent))
 
     # --- itself
     async def now(self) -> int:
         for index in range(len(self._shards) - 1):
             try:
-                return await self._ask(index, lambda shard: shard.now())
+                return await self._shards.ask(index, lambda shard: shard.now())
             except Unavailable:
                 continue
-        return await self._ask(len(self._shards) - 1, lambda shard: shard.now())
+        return await self._shards.ask(len(self._shards) - 1, lambda shard: shard.now())
 
     def subscribe(self, wake: Callable[[port.Hint], None]) -> None:
         for shard in self._shards:
@@ -100,10 +99,10 @@ class ShardedStore(PerShardVerbs):
                 raise answer
 
     async def ping(self) -> None:
-        await self._ask_all(lambda shard: shard.ping())
+        await self._shards.ask_all(lambda shard: shard.ping())
 
     async def backlog(self) -> port.Backlog:
-        found = list((await self._ask_all(lambda shard: shard.backlog())).values())
+        found = list((await self._shards.ask_all(lambda shard: shard.backlog())).values())
         dues = [one.oldest_due_at for one in found if one.oldest_due_at is not None]
         return port.Backlog(
             jobs=sum(one.jobs for one in found),
@@ -116,7 +115,7 @@ class ShardedStore(PerShardVerbs):
         )
 
     async def nodes(self) -> list[port.NodeInfo]:
-        found = await self._ask_all(lambda shard: shard.nodes())
+        found = await self._shards.ask_all(lambda shard: shard.nodes())
         return list({node.id: node for nodes in found.values() for node in nodes}.values())
 
     # --- jobs
@@ -134,15 +133,15 @@ class ShardedStore(PerShardVerbs):
     async def create_jobs(self, drafts: Sequence[port.JobDraft]) -> list[Job | port.Refusal | port.Unfit]:
         for draft in drafts:
             self._check_place(draft.tenant, draft.id, draft.spec)
-        parts = _by_shard(drafts, lambda draft: draft.id)
+        parts = by_shard(drafts, lambda draft: draft.id)
 
         async def create(index: int, part: Sequence[port.JobDraft]) -> list[Job | port.Refusal | port.Unfit]:
             try:
-                return await self._ask(index, lambda shard: shard.create_jobs(part))
+                return await self._shards.ask(index, lambda shard: shard.create_jobs(part))
             except Unavailable:
                 return [port.Refusal.UNAVAILABLE] * len(part)
 
-        done = await _answers({index: create(index, part) for index, part in parts.items()})
+        done = await answers_of({index: create(index, part) for index, part in parts.items()})
         answers = {index: iter(part) for index, part in done.items()}
         return [next(answers[shard_of(draft.id)]) for draft in drafts]
 
@@ -154,81 +153,86 @@ class ShardedStore(PerShardVerbs):
             self._check_place(tenant, job_id, edit.spec)
             return edit
 
-        return await self._ask_home(
+        return await self._shards.ask_home(
             job_id, lambda shard: shard.change_job(tenant, job_id, decide_in_place, roots_too=roots_too)
         )
 
     async def delete_job(self, tenant: str, job_id: int, cancel_running: bool) -> port.Changed | None:
-        return await self._ask_home(job_id, lambda shard: shard.delete_job(tenant, job_id, cancel_running))
+        return await self._shards.ask_home(
+            job_id, lambda shard: shard.delete_job(tenant, job_id, cancel_running)
+        )
 
     async def get_job(self, tenant: str, job_id: int) -> Job | None:
-        return await self._ask_home(job_id, lambda shard: shard.get_job(tenant, job_id))
+        return await self._shards.ask_home(job_id, lambda shard: shard.get_job(tenant, job_id))
 
     async def find_jobs(self, tenant: str, text: str, limit: int) -> list[Job]:
         home = self._buckets.shard_of(bucket_of(key_placement(tenant, text)))
-        found = await self._ask(home, lambda shard: shard.find_jobs(tenant, text, limit))
+        found = await self._shards.ask(home, lambda shard: shard.find_jobs(tenant, text, limit))
         if limit == 0 or (found and found[0].spec.key == text):
             return found
         others = [index for index in range(len(self._shards)) if index != home]
-        answers = await _answers(
-            {index: self._ask(index, lambda shard: shard.find_jobs(tenant, text, limit)) for index in others}
+        answers = await answers_of(
+            {
+                index: self._shards.ask(index, lambda shard: shard.find_jobs(tenant, text, limit))
+                for index in others
+            }
         )
         found += [job for jobs in answers.values() for job in jobs]
         if len(found) < 2 and len(answers) < len(others):
             raise Unavailable(
                 f"whether one job alone is named {text[:200]!r} cannot be said while "
-                f"{_named(set(others) - set(answers))} cannot be reached; use an id or a key"
+                f"{named(set(others) - set(answers))} cannot be reached; use an id or a key"
             )
         return sorted(found, key=lambda job: job.id, reverse=True)[:limit]
 
     async def list_jobs(self, tenant: str, query: JobQuery) -> JobPage:
-        found = await self._ask_all(lambda shard: shard.list_jobs(tenant, query))
+        found = await self._shards.ask_all(lambda shard: shard.list_jobs(tenant, query))
         pages = [(page.jobs, page.next_before_id) for page in found.values()]
         jobs, onward = merge_ordered(pages, lambda job: job.id, query.limit)
-        return JobPage(jobs=jobs, next_before_id=onward, missing=self._missing(found))
+        return JobPage(jobs=jobs, next_before_id=onward, missing=self._shards.missing(found))
 
     async def versions(self, tenant: str, job_id: int) -> list[Version]:
-        return await self._ask_home(job_id, lambda shard: shard.versions(tenant, job_id)) or []
+        return await self._shards.ask_home(job_id, lambda shard: shard.versions(tenant, job_id)) or []
 
     async def missed(self, tenant: str, job_id: int) -> list[MissedTimes]:
-        return await self._ask_home(job_id, lambda shard: shard.missed(tenant, job_id)) or []
+        return await self._shards.ask_home(job_id, lambda shard: shard.missed(tenant, job_id)) or []
 
     # --- runs
     async def add_run(
         self, tenant: str, job_id: int, request_key: str | None, *, downstream: bool = False
     ) -> RunKey | None:
-        return await self._ask_home(
+        return await self._shards.ask_home(
             job_id, lambda shard: shard.add_run(tenant, job_id, request_key, downstream=downstream)
         )
 
     async def cancel_run(self, tenant: str, key: RunKey) -> RunView | None:
-        return await self._ask_home(key.job_id, lambda shard: shard.cancel_run(tenant, key))
+        return await self._shards.ask_home(key.job_id, lambda shard: shard.cancel_run(tenant, key))
 
     async def job_runs(
         self, tenant: str, job_id: int, nominals: Sequence[int], before_at: int | None, limit: int
     ) -> list[RunView]:
-        runs = await self._ask_home(
+        runs = await self._shards.ask_home(
             job_id, lambda shard: shard.job_runs(tenant, job_id, nominals, before_at, limit)
         )
         return runs or []
 
     async def get_run(self, tenant: str, key: RunKey) -> RunView | None:
-        return await self._ask_home(key.job_id, lambda shard: shard.get_run(tenant, key))
+        return await self._shards.ask_home(key.job_id, lambda shard: shard.get_run(tenant, key))
 
     async def run_facts(self, tenant: str, key: RunKey) -> RunFacts | None:
-        return await self._ask_home(key.job_id, lambda shard: shard.run_facts(tenant, key))
+        return await self._shards.ask_home(key.job_id, lambda shard: shard.run_facts(tenant, key))
 
     async def list_runs(self, tenant: str, query: RunQuery) -> RunPage:
         if query.job_id is not None:
-            page = await self._ask_home(query.job_id, lambda shard: shard.list_runs(tenant, query))
+            page = await self._shards.ask_home(query.job_id, lambda shard: shard.list_runs(tenant, query))
             return page or RunPage(runs=(), next_before=None)
         places = read_places(query.before, len(self._shards))
 
         async def read(index: int) -> RunPage:
             part = msgspec.structs.replace(query, before=places[index])
-            return await self._ask(index, lambda shard: shard.list_runs(tenant, part))
+            return await self._shards.ask(index, lambda shard: shard.list_runs(tenant, part))
 
-        pages = await _some_answers({index: read(index) for index in places})
+        pages = await some_answers_of({index: read(index) for index in places})
         runs, onward = merge_runs(pages, places, query.limit)
         has_pages = all(page.places or not page.runs for page in pages.values())
         goes_on = has_pages and any(index in pages for index in onward)  # else only the silent have more
@@ -240,90 +244,92 @@ class ShardedStore(PerShardVerbs):
 
     async def job_marks(self, tenant: str, job_ids: Sequence[int], limit: int) -> list[JobMarks]:
         """A shard that does not answer leaves its jobs out."""
-        parts = _by_shard(job_ids, lambda job_id: job_id)
+        parts = by_shard(job_ids, lambda job_id: job_id)
 
         async def read(index: int) -> list[JobMarks]:
-            return await self._ask(index, lambda shard: shard.job_marks(tenant, parts[index], limit))
+            return await self._shards.ask(index, lambda shard: shard.job_marks(tenant, parts[index], limit))
 
-        found = await _answers({index: read(index) for index in parts if index < len(self._shards)})
+        found = await answers_of({index: read(index) for index in parts if index < len(self._shards)})
         by_job = {one.job_id: one for part in found.values() for one in part}
         return [by_job[job_id] for job_id in job_ids if job_id in by_job]
 
     async def settle(self, worker: str, settlements: Sequence[Settlement]) -> list[Settlement]:
         """Of one run as a rule, whose report came to the API; each shard commits its own."""
-        return await self._each_refusal(settlements, lambda part, shard: shard.settle(worker, part))
+        return await self._shards.each_refusal(settlements, lambda part, shard: shard.settle(worker, part))
 
     # --- reports
     async def report_key(self, job_id: int) -> bytes | None:
-        return await self._ask_home(job_id, lambda shard: shard.report_key(job_id))
+        return await self._shards.ask_home(job_id, lambda shard: shard.report_key(job_id))
 
     async def find_attempt(self, key: RunKey, attempt: int) -> AttemptFacts:
-        found = await self._ask_home(key.job_id, lambda shard: shard.find_attempt(key, attempt))
+        found = await self._shards.ask_home(key.job_id, lambda shard: shard.find_attempt(key, attempt))
         return found or AttemptFacts(now_at=0)
 
     async def note_progress(self, notes: Sequence[ProgressNote]) -> list[ProgressNote]:
-        return await self._each_refusal(notes, lambda part, shard: shard.note_progress(part))
+        return await self._shards.each_refusal(notes, lambda part, shard: shard.note_progress(part))
 
     # --- logs
     async def read_log(
         self, key: RunKey, after: LogPlace, last_attempt: int | None, limit: int
     ) -> list[LogChunk]:
-        found = await self._ask_home(
+        found = await self._shards.ask_home(
             key.job_id, lambda shard: shard.read_log(key, after, last_attempt, limit)
         )
         return found or []
 
     async def graph(self, tenant: str, job_id: int) -> list[GraphJob]:
-        return await self._ask_home(job_id, lambda shard: shard.graph(tenant, job_id)) or []
+        return await self._shards.ask_home(job_id, lambda shard: shard.graph(tenant, job_id)) or []
 
     # --- reruns
     async def rerun(self, tenant: str, key: RunKey, request_key: str | None) -> RunKey | None:
-        return await self._ask_home(key.job_id, lambda shard: shard.rerun(tenant, key, request_key))
+        return await self._shards.ask_home(key.job_id, lambda shard: shard.rerun(tenant, key, request_key))
 
     # --- backfills: one's id is made for its job's shard
     async def add_backfill(self, tenant: str, job_id: int, decide: DecideBackfill) -> Backfill | None:
-        return await self._ask_home(job_id, lambda shard: shard.add_backfill(tenant, job_id, decide))
+        return await self._shards.ask_home(job_id, lambda shard: shard.add_backfill(tenant, job_id, decide))
 
     async def get_backfill(self, tenant: str, backfill_id: int) -> Backfill | None:
-        return await self._ask_home(backfill_id, lambda shard: shard.get_backfill(tenant, backfill_id))
+        return await self._shards.ask_home(backfill_id, lambda shard: shard.get_backfill(tenant, backfill_id))
 
     async def list_backfills(self, tenant: str, query: BackfillQuery) -> BackfillPage:
         if query.job_id is not None:
-            page = await self._ask_home(query.job_id, lambda shard: shard.list_backfills(tenant, query))
+            page = await self._shards.ask_home(
+                query.job_id, lambda shard: shard.list_backfills(tenant, query)
+            )
             return page or BackfillPage(backfills=(), next_before_id=None)
-        found = await self._ask_all(lambda shard: shard.list_backfills(tenant, query))
+        found = await self._shards.ask_all(lambda shard: shard.list_backfills(tenant, query))
         pages = [(page.backfills, page.next_before_id) for page in found.values()]
         backfills, onward = merge_ordered(pages, lambda backfill: backfill.id, query.limit)
-        return BackfillPage(backfills=backfills, next_before_id=onward, missing=self._missing(found))
+        return BackfillPage(backfills=backfills, next_before_id=onward, missing=self._shards.missing(found))
 
     async def change_backfill(self, tenant: str, backfill_id: int, action: BackfillAction) -> Backfill | None:
-        return await self._ask_home(
+        return await self._shards.ask_home(
             backfill_id, lambda shard: shard.change_backfill(tenant, backfill_id, action)
         )
 
     # --- skipped times
     async def skip_time(self, tenant: str, job_id: int, at: int | None, note: str | None) -> Skip | None:
-        return await self._ask_home(job_id, lambda shard: shard.skip_time(tenant, job_id, at, note))
+        return await self._shards.ask_home(job_id, lambda shard: shard.skip_time(tenant, job_id, at, note))
 
     async def unskip_time(self, tenant: str, job_id: int, at: int | None) -> Skip | None:
-        return await self._ask_home(job_id, lambda shard: shard.unskip_time(tenant, job_id, at))
+        return await self._shards.ask_home(job_id, lambda shard: shard.unskip_time(tenant, job_id, at))
 
     async def skips(self, tenant: str, job_id: int) -> list[Skip]:
-        return await self._ask_home(job_id, lambda shard: shard.skips(tenant, job_id)) or []
+        return await self._shards.ask_home(job_id, lambda shard: shard.skips(tenant, job_id)) or []
 
     # --- graphs at a glance
     async def peek_jobs(self, tenant: str, ids: Sequence[int]) -> list[GraphJob]:
-        found = await self._each_id(ids, lambda part, shard: shard.peek_jobs(tenant, part))
+        found = await self._shards.each_id(ids, lambda part, shard: shard.peek_jobs(tenant, part))
         by_id = {job.id: job for job in found}
         return [by_id[one] for one in ids if one in by_id]
 
     async def glance(self, tenant: str, ids: Sequence[int], at: int | None) -> list[RunGlance]:
-        return await self._each_id(ids, lambda part, shard: shard.glance(tenant, part, at))
+        return await self._shards.each_id(ids, lambda part, shard: shard.glance(tenant, part, at))
 
     # --- audits: one shard after another
     async def audited_jobs(self, query: AuditQuery) -> AuditPage:
         if query.job_id is not None:
-            page = await self._ask_home(query.job_id, lambda shard: shard.audited_jobs(query))
+            page = await self._shards.ask_home(query.job_id, lambda shard: shard.audited_jobs(query))
             return page or AuditPage(jobs=(), next_after=None)
         index, *inner = query.after or (0,)
         if not 0 <= index < len(self._shards):
@@ -331,7 +337,7 @@ class ShardedStore(PerShardVerbs):
         part = msgspec.structs.replace(query, after=tuple(inner) or None)
         following = (index + 1,) if index + 1 < len(self._shards) else None
         try:
-            page = await self._ask(index, lambda shard: shard.audited_jobs(part))
+            page = await self._shards.ask(index, lambda shard: shard.audited_jobs(part))
         except Unavailable:
             return AuditPage(jobs=(), next_after=following, missing=(index,))
         onward = following if page.next_after is None else (index, *page.next_after)
@@ -339,8 +345,8 @@ class ShardedStore(PerShardVerbs):
 
     async def audited_runs(self, asked: Sequence[Asked], from_at: int, to_at: int) -> AuditedRuns:
         found = AuditedRuns(plain=[], runs={})
-        for index, part in _by_shard(asked, lambda one: one.job_id).items():
-            theirs = await self._ask(index, partial(_audited_runs, part, from_at, to_at))
+        for index, part in by_shard(asked, lambda one: one.job_id).items():
+            theirs = await self._shards.ask(index, partial(_audited_runs, part, from_at, to_at))
             found.plain.extend(theirs.plain)
             found.runs.update(theirs.runs)
         return found
@@ -349,93 +355,35 @@ class ShardedStore(PerShardVerbs):
         self, asked: Sequence[tuple[int, str]], from_at: int, to_at: int
     ) -> dict[tuple[int, str], ClockFacts]:
         found: dict[tuple[int, str], ClockFacts] = {}
-        for index, part in _by_shard(asked, lambda one: one[0]).items():
-            found |= await self._ask(index, partial(_audited_clocks, part, from_at, to_at))
+        for index, part in by_shard(asked, lambda one: one[0]).items():
+            found |= await self._shards.ask(index, partial(_audited_clocks, part, from_at, to_at))
         return found
 
     # --- dead letters
     async def dead_letters(self, tenant: str, query: DeadQuery) -> DeadPage:
         if query.job_id is not None:
-            page = await self._ask_home(query.job_id, lambda shard: shard.dead_letters(tenant, query))
+            page = await self._shards.ask_home(query.job_id, lambda shard: shard.dead_letters(tenant, query))
             return page or DeadPage(letters=(), next_before=None)
-        found = await self._ask_all(lambda shard: shard.dead_letters(tenant, query))
+        found = await self._shards.ask_all(lambda shard: shard.dead_letters(tenant, query))
         pages = [(page.letters, page.next_before) for page in found.values()]
         letters, onward = merge_ordered(pages, letter_key, query.limit)
-        return DeadPage(letters=letters, next_before=onward, missing=self._missing(found))
+        return DeadPage(letters=letters, next_before=onward, missing=self._shards.missing(found))
 
     async def dead_groups(self, tenant: str, by: str, limit: int) -> list[DeadGroup]:
         size = max(limit, _GROUPS)
-        found = await self._ask_all(lambda shard: shard.dead_groups(tenant, by, size))
-        missing = self._missing(found)
+        found = await self._shards.ask_all(lambda shard: shard.dead_groups(tenant, by, size))
+        missing = self._shards.missing(found)
         if missing:  # a count that leaves some out would be taken for all there are
-            raise Unavailable(f"dead letters cannot be counted while {_named(missing)} cannot be reached")
+            raise Unavailable(f"dead letters cannot be counted while {named(missing)} cannot be reached")
         return merge_groups((group for groups in found.values() for group in groups), by, limit)
 
     async def requeue(self, tenant: str, keys: Sequence[RunKey], *, downstream: bool = False) -> list[RunKey]:
-        return await self._each_key(
+        return await self._shards.each_key(
             keys, lambda shard, part: shard.requeue(tenant, part, downstream=downstream)
         )
 
     async def discard(self, tenant: str, keys: Sequence[RunKey]) -> list[RunKey]:
-        return await self._each_key(keys, lambda shard, part: shard.discard(tenant, part))
-
-    # --- asking
-    async def _ask(self, index: int, verb: Callable[[port.Store], Awaitable[T]]) -> T:
-        """One shard's answer; remembers whether it gave one."""
-        try:
-            answer = await verb(self._shards[index])
-        except Unavailable as error:
-            self._silent.add(index)
-            raise type(error)(f"shard {index}: {error.message}") from error
-        self._silent.discard(index)
-        return answer
-
-    async def _ask_home(self, job_id: int, verb: Callable[[port.Store], Awaitable[T]]) -> T | None:
-        """The answer of a job's shard; None where no shard could have such a job."""
-        index = shard_of(job_id)
-        return await self._ask(index, verb) if index < len(self._shards) else None
-
-    async def _ask_all(self, verb: Callable[[port.Store], Awaitable[T]]) -> dict[int, T]:
-        """The answers of the shards that gave one; Unavailable when none did."""
-        return await _some_answers({index: self._ask(index, verb) for index in range(len(self._shards))})
-
-    async def _each_key(
-        self,
-        keys: Sequence[RunKey],
-        verb: Callable[[port.Store, Sequence[RunKey]], Awaitable[list[RunKey]]],
-    ) -> list[RunKey]:
-        """Do something with runs on their shards; when a shard is away it is done on the others all the same."""
-        parts = _by_shard(keys, lambda key: key.job_id)
-
-        async def change(index: int) -> list[RunKey]:
-            return await self._ask(index, lambda shard: verb(shard, parts[index]))
-
-        asked = {index: change(index) for index in parts if index < len(self._shards)}
-        answers = await _answers(asked)
-        if len(answers) < len(asked):
-            away = _named(set(asked) - set(answers))
-            raise Unavailable(f"{away} cannot be reached; what lies elsewhere is done")
-        done = {key for part in answers.values() for key in part}
-        return [key for key in keys if key in done]
-
-    async def _each_id(
-        self, ids: Sequence[int], verb: Callable[[Sequence[int], port.Store], Awaitable[list[T]]]
-    ) -> list[T]:
-        """What the shards of some jobs say of them."""
-        found: list[T] = []
-        for index, part in _by_shard(ids, lambda one: one).items():
-            found += [] if index >= len(self._shards) else await self._ask(index, partial(verb, part))
-        return found
-
-    async def _each_refusal(
-        self, items: Sequence[R], verb: Callable[[Sequence[R], port.Store], Awaitable[list[R]]]
-    ) -> list[R]:
-        """What the shards refuse of items that are each about one run, and what no shard could have."""
-        refused: list[R] = []
-        parts = _by_shard(items, lambda item: item.job_id)
-        for index, part in parts.items():
-            refused += part if index >= len(self._shards) else await self._ask(index, partial(verb, part))
-        return refused
+        return await self._shards.each_key(keys, lambda shard, part: shard.discard(tenant, part))
 
     # --- placing
     def _any_shard(self) -> int:
@@ -443,7 +391,7 @@ class ShardedStore(PerShardVerbs):
         shard = 0
         for _ in range(BUCKETS):
             shard = self._buckets.shard_of(next(self._strides) * _STRIDE % BUCKETS)
-            if shard not in self._silent:
+            if shard not in self._shards.silent:
                 break
         return shard
 
@@ -461,9 +409,6 @@ class ShardedStore(PerShardVerbs):
         elif self._buckets.shard_of(bucket_of(key_placement(tenant, spec.key))) != shard_of(job_id):
             raise Invalid(f"the key {spec.key!r} belongs to another shard than the job")
 
-    def _missing(self, answers: dict[int, T]) -> tuple[int, ...]:
-        return tuple(index for index in range(len(self._shards)) if index not in answers)
-
 
 async def _audited_runs(part: Sequence[Asked], from_at: int, to_at: int, shard: port.Store) -> AuditedRuns:
     return await shard.audited_runs(part, from_at, to_at)
@@ -473,34 +418,3 @@ async def _audited_clocks(
     part: Sequence[tuple[int, str]], from_at: int, to_at: int, shard: port.Store
 ) -> dict[tuple[int, str], ClockFacts]:
     return await shard.audited_clocks(part, from_at, to_at)
-
-
-def _by_shard(items: Sequence[T], job_id: Callable[[T], int]) -> dict[int, list[T]]:
-    parts: dict[int, list[T]] = {}
-    for item in items:
-        parts.setdefault(shard_of(job_id(item)), []).append(item)
-    return parts
-
-
-async def _answers(asked: Mapping[int, Awaitable[T]]) -> dict[int, T]:
-    """The answers of the shards that gave one; any failure but silence is raised, once all have ended."""
-    ended = await asyncio.gather(*asked.values(), return_exceptions=True)
-    answers: dict[int, T] = {}
-    for index, answer in zip(asked, ended, strict=True):
-        if not isinstance(answer, BaseException):
-            answers[index] = answer
-        elif not isinstance(answer, Unavailable):
-            raise answer
-    return answers
-
-
-async def _some_answers(asked: Mapping[int, Awaitable[T]]) -> dict[int, T]:
-    """The same, but Unavailable when nobody answered."""
-    answers = await _answers(asked)
-    if asked and not answers:
-        raise Unavailable(f"no database can be reached: {_named(asked)}")
-    return answers
-
-
-def _named(shards: Iterable[int]) -> str:
-    return " and ".join(f"shard {shard}" for shard in sorted(shards))
