@@ -320,9 +320,11 @@ def test_a_run_goes_down_and_is_drawn(hourhand: Any, graph: dict[str, str]) -> N
     assert tried.err == "2 jobs would run after it, if it succeeds\n"
     done = hourhand("jobs", "run", graph["root"], "--downstream", "--wait", "--timeout", "30s")
     assert (done.code, "2 jobs run after it, if it succeeds\n" in done.err) == (0, True)
-    run_id = done.out.splitlines()[-1].partition("  ")[0]
-    last = f"{graph['last']}@{run_id.partition('@')[2]}"
-    assert hourhand("runs", "watch", last, "--timeout", "30s").code == 0
+    ended = [line.split()[0].partition("@") for line in done.out.splitlines() if "@" in line]
+    assert [job for job, _, _ in ended] == [graph["root"], graph["middle"], graph["last"]]
+    assert len({at for _, _, at in ended}) == 1
+    again = hourhand("jobs", "run", graph["root"], "--downstream", "--wait", "--timeout", "30s", "--json")
+    assert [run["status"] for run in again.json["data"]] == ["SUCCEEDED"] * 3
     picture = hourhand("dag", "show", graph["middle"], "--runs", "latest", "--width", "80")
     assert picture.out.count("✓") == 3
     assert f"*{graph['prefix']}-middle" in picture.out

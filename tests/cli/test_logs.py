@@ -78,6 +78,9 @@ def test_attempts_apart_and_together(hourhand: Hourhand, make: Callable[..., str
     done = hourhand("runs", "logs", run_id)
     assert (done.out, done.err) == ("1\n2\n", "attempt 2\n")
     assert hourhand("runs", "logs", run_id, "--attempt", "2").out == "2\n"
+    none = hourhand("runs", "logs", run_id, "--attempt", "9")
+    assert (none.code, none.out) == (3, "")
+    assert "has no attempt 9; it has 1, 2" in none.err
 
 
 def test_as_documents(hourhand: Hourhand, make: Callable[..., str]) -> None:

@@ -19,6 +19,7 @@ from hourhand.cli.job_view import (
 )
 from hourhand.cli.options import Call, command
 from hourhand.cli.paging import Cursor, Limit
+from hourhand.cli.run_view import watch_wave
 from hourhand.cli.text import plural
 from hourhand.cli.times import duration_s, in_zone, zone_of
 from hourhand.cli.waiting import Timeout, Wait, made_run
@@ -189,7 +190,7 @@ def run(
     wait: Wait = False,
     timeout: Timeout = None,
     downstream: Annotated[
-        bool, typer.Option("--downstream", help="Run all that follow it after it; --wait is for this one.")
+        bool, typer.Option("--downstream", help="Run all that follow it after it; --wait is for all of them.")
     ] = False,
 ) -> int | None:
     """Run a job now, beside its schedule."""
@@ -199,6 +200,8 @@ def run(
     if downstream:
         verb = "would run" if call.dry_run else "run"
         call.out.note(f"{plural(answer['followed_by'], 'job')} {verb} after it, if it succeeds")
+    if downstream and wait and not call.dry_run:
+        return watch_wave(call, found, answer["run_id"], timeout_s)
     words = f"{with_id(found)} would run now" if call.dry_run else f"runs as {answer['run_id']}"
     return made_run(call, answer, words, wait=wait, timeout_s=timeout_s)
 

@@ -1,6 +1,6 @@
 """What a run looks like on the screen, once or while it goes on."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from hourhand.cli.failures import NOT_SUCCEEDED, Usage
@@ -8,7 +8,9 @@ from hourhand.cli.job_view import job_of, upstream, waits_for, with_id
 from hourhand.cli.options import Call
 from hourhand.cli.output import Form
 from hourhand.cli.text import clean_lines
-from hourhand.cli.times import in_zone, zone_of, zone_of_run
+from hourhand.cli.times import in_zone, now, zone_of, zone_of_run
+from hourhand.core.identity import format_job_id, format_run_id, parse_job_id, parse_run_id
+from hourhand.core.instant import SECOND_US, format_instant
 
 _Seen = tuple[str, int, bool, bool, str | None]  # status, attempts, a report is awaited, unserved, progress
 
@@ -44,6 +46,31 @@ def show_run(call: Call, run: Mapping[str, Any]) -> None:
 
 def watch(call: Call, run_id: str, timeout_s: float | None) -> int:
     """Print each attempt as it ends, then how the run ended; 7 if it did not succeed."""
+    run = _watched(call, run_id, timeout_s)
+    if call.out.form in (Form.JSON, Form.IDS):
+        call.out.document(run, run_id, lambda: None)
+    return _code([run])
+
+
+def watch_wave(call: Call, job: Mapping[str, Any], run_id: str, timeout_s: float | None) -> int:
+    """Watch a run and those that follow it down the graph, one after the other; 7 unless all succeed."""
+    ends_at = None if timeout_s is None else now() + int(timeout_s * SECOND_US)
+    wave = {run_id: "", **_followers(call, job, run_id)}
+    runs = []
+    for one, name in wave.items():
+        if name:
+            call.out.note(f"after it {name}")
+        left_s = None if ends_at is None else max(0, ends_at - now()) / SECOND_US
+        runs.append(_watched(call, one, left_s))
+        if call.out.form is Form.IDS:
+            call.out.document(runs[-1], one, lambda: None)
+    if call.out.form is Form.JSON:
+        call.out.document({"data": runs}, None, lambda: None)
+    return _code(runs)
+
+
+def _watched(call: Call, run_id: str, timeout_s: float | None) -> Mapping[str, Any]:
+    """A run once it has ended; on the way there what people, and programs that read lines, want to see."""
     people = call.out.form is Form.PEOPLE
     seen: _Seen = ("", 0, False, False, None)
     run: Mapping[str, Any] = {}
@@ -55,9 +82,27 @@ def watch(call: Call, run_id: str, timeout_s: float | None) -> int:
     if people:
         call.out.line("  ".join(filter(None, (run_id, _status(run), upstream(run)))))
         _where_now(call, run)
-    elif call.out.form is not Form.LINES:
-        call.out.document(run, run_id, lambda: None)
-    return 0 if run["status"] == "SUCCEEDED" else NOT_SUCCEEDED
+    return run
+
+
+def _code(runs: Sequence[Mapping[str, Any]]) -> int:
+    return 0 if all(run["status"] == "SUCCEEDED" for run in runs) else NOT_SUCCEEDED
+
+
+def _followers(call: Call, job: Mapping[str, Any], run_id: str) -> dict[str, str]:
+    """Runs that were made to follow a run, by level of the graph, and what their jobs are called."""
+    key = parse_run_id(run_id)
+    graph = call.client.jobs.graph(job, at=format_instant(key.scheduled_at))
+    below = {format_job_id(key.job_id)}
+    found = {}
+    for node in graph["jobs"]:  # parents before those who follow them
+        if not below.isdisjoint(node["after"]) and node["status"] is not None:
+            below.add(node["job_id"])
+            follower = format_run_id(parse_job_id(node["job_id"]), key.scheduled_at)
+            found[follower] = node["name"] or node["key"] or node["job_id"]
+    if graph["truncated"]:
+        call.out.note(f"the graph is too large to be watched whole: these are {len(found)} runs of it")
+    return found
 
 
 def show_log(call: Call, run_id: str, *, follow: bool, attempt: int | None, raw: bool) -> None:

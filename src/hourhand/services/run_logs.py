@@ -12,9 +12,10 @@ import msgspec
 from hourhand.clock import Clock
 from hourhand.core.identity import RunKey
 from hourhand.core.instant import SECOND_US
-from hourhand.core.lifecycle import FINAL
+from hourhand.core.lifecycle import FINAL, State
 from hourhand.core.log import LogChunk, LogPlace
 from hourhand.core.run import RunView
+from hourhand.errors import NotFound
 from hourhand.ports.store import Store
 from hourhand.services.runs import Runs
 
@@ -24,6 +25,7 @@ SETTLE_US = SECOND_US
 _FIRST_LOOK_S = 0.1
 _LONGEST_LOOK_S = 1.0
 _LAST_SEQ = (1 << 31) - 1
+_MOST_NAMED = 20
 
 
 class LogPage(msgspec.Struct, frozen=True, kw_only=True):
@@ -57,7 +59,7 @@ class RunLogs:
         """What was said behind a place; where there is nothing yet, waits for it, until it is done or `stopped`."""
         place = LogPlace(max(0, attempt - 1), _LAST_SEQ) if attempt else LogPlace()
         place = max(place, after or LogPlace())
-        page = await self._look(tenant, key, place, attempt, limit)
+        page = await self._look(tenant, key, place, attempt, limit, waits=wait_s > 0)
         if wait_s <= 0 or self._waiting >= MAX_WAITING:
             return page
         self._waiting += 1
@@ -70,20 +72,32 @@ class RunLogs:
                     break
                 await asyncio.sleep(min(look_s, left_s))
                 look_s = min(look_s * 1.5, _LONGEST_LOOK_S)
-                page = await self._look(tenant, key, place, attempt, limit)
+                page = await self._look(tenant, key, place, attempt, limit, waits=True)
         finally:
             self._waiting -= 1
         return page
 
     async def _look(
-        self, tenant: str, key: RunKey, place: LogPlace, attempt: int | None, limit: int
+        self, tenant: str, key: RunKey, place: LogPlace, attempt: int | None, limit: int, *, waits: bool
     ) -> LogPage:
         run = await self._runs.get(tenant, key)  # before the log: what ended before has said everything
         chunks = await self._store.read_log(key, place, attempt, limit)
+        if attempt is not None and not chunks and not _has(run, attempt, waits):
+            numbers = ", ".join(str(row.attempt) for row in run.attempts[-_MOST_NAMED:]) or "none"
+            raise NotFound(f"{run.run_id} has no attempt {attempt}; it has {numbers}")
         onward = LogPlace(chunks[-1].attempt, chunks[-1].seq) if chunks else place
         over_at = _over_at(run, attempt)
         over = over_at is not None and over_at + SETTLE_US <= self._clock.now()
         return LogPage(chunks=chunks, next_after=onward, done=over and len(chunks) < limit)
+
+
+def _has(run: RunView, attempt: int, waits: bool) -> bool:
+    """Whether a run has an attempt; who waits may also mean one that is still to come."""
+    if any(row.attempt == attempt for row in run.attempts):
+        return True
+    return run.state not in FINAL and (
+        (attempt == run.fence and run.state is State.RUNNING) or (waits and attempt > run.fence)
+    )
 
 
 def _over_at(run: RunView, attempt: int | None) -> int | None:
