@@ -19,10 +19,10 @@ import uvloop
 from benchmarks._postgres import postgres
 from benchmarks._report import Report, Size, below, options_of
 from hourhand.clock import ManualClock
-from hourhand.core.audit import Kind
+from hourhand.core.audit import AuditReport, Kind, Window
 from hourhand.core.instant import DAY_US, MINUTE_US, SECOND_US
 from hourhand.core.model import EveryTiming, JobSpec, PythonTarget
-from hourhand.services.audit import Audit, AuditReport, Window
+from hourhand.services.audit import Audit
 from hourhand.stores.postgres import PostgresStore, schema
 
 _FIRST_ID = 1_000_000_000

@@ -1,8 +1,9 @@
 """An audit of everything a store has, for tests that have made a mess of it."""
 
 from hourhand.clock import ManualClock
+from hourhand.core.audit import AuditReport, Window
 from hourhand.core.instant import DAY_US
-from hourhand.services.audit import Audit, AuditReport, Window
+from hourhand.services.audit import Audit
 from hourhand.stores.sqlite.engine import SqliteTx
 from tests.contract.harness import KEEP_US, Harness, SqliteFileHarness, SqliteMemoryHarness
 from tests.contract.postgres_harness import PostgresHarness

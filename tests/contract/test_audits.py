@@ -4,15 +4,14 @@ from collections.abc import Iterable
 
 import pytest
 
-from hourhand.core.audit import LAG_BUDGET_US, Kind, Tally
+from hourhand.core.audit import LAG_BUDGET_US, AuditReport, Kind, Tally
 from hourhand.core.backfill import BackfillSpec, new_backfill
 from hourhand.core.identity import RunKey
 from hourhand.core.instant import DAY_US, HOUR_US, MINUTE_US, SECOND_US, parse_instant
 from hourhand.core.lifecycle import Event
 from hourhand.core.model import AfterTiming, Job, Misfire, MisfirePolicy
 from hourhand.ports.audit import AuditQuery
-from hourhand.services import audit as service
-from hourhand.services.audit import AuditReport
+from hourhand.services import audit_pass
 from hourhand.stores.relational import audits as module
 from tests.contract.auditing import assert_clean, audit, execute
 from tests.contract.builders import cron, every, once, spec
@@ -246,7 +245,7 @@ async def test_a_child_that_nobody_tells_waits_and_is_named_in_time(
     await scene.create(spec(AfterTiming(parents=(child.id,)), overlap="queue"))
     node = await scene.worker()
     count, looked_up = 8, 4
-    monkeypatch.setattr(service, "_MOST_UNTOLD", looked_up)
+    monkeypatch.setattr(audit_pass, "_MOST_UNTOLD", looked_up)
     for _ in range(count):
         scene.pass_time(60)
         await scene.plan()

@@ -3,12 +3,12 @@
 import pytest
 import structlog
 
-from hourhand.core.audit import LAG_BUDGET_US
+from hourhand.core.audit import LAG_BUDGET_US, Window
 from hourhand.core.instant import DAY_US, MINUTE_US, SECOND_US
 from hourhand.core.model import Job
 from hourhand.errors import Invalid, NotFound, Unavailable
 from hourhand.services import audit as module
-from hourhand.services.audit import Audit, Window
+from hourhand.services.audit import Audit
 from hourhand.services.auditor import FIRST_US, MAX_WINDOW_US, PERIOD_US, WINDOW_US, Auditor
 from tests.services.world import START_AT, World, every
 from tests.telemetry.test_telemetry import samples

@@ -1,4 +1,4 @@
-"""The nouns of an audit: what is read of a job, what was found, and the equation.
+"""The nouns of an audit: what is asked for, what is read of a job, what was found, and the equation.
 
 Records only. Which times are expected, and what fits, is `core.reconciling`'s; what is read, in which pages, the
 service's and the store's.
@@ -203,3 +203,44 @@ class Reconciliation(msgspec.Struct, kw_only=True):
         self.findings += other.findings[: max(0, MAX_FINDINGS - len(self.findings))]
         for kind, number in other.kinds.items():
             self.kinds[kind] = self.kinds.get(kind, 0) + number
+
+
+class Window(msgspec.Struct, frozen=True, kw_only=True):
+    """What to audit: times from one instant up to another, of one job, a tenant, or all."""
+
+    from_at: int
+    to_at: int
+    tenant: str | None = None
+    job_id: int | None = None
+
+
+class JobTally(msgspec.Struct, frozen=True, kw_only=True):
+    """One job's part of the equation."""
+
+    job_id: int
+    job_name: str
+    tally: Tally
+
+
+class AuditReport(msgspec.Struct, frozen=True, kw_only=True):
+    """The equation, and what does not fit."""
+
+    window: Window
+    tally: Tally
+    jobs_checked: int
+    findings: tuple[Finding, ...]  # the first of them
+    kinds: dict[Kind, int]  # all of them
+    by_job: tuple[JobTally, ...]  # of jobs with findings, or of the one that was asked for
+    unread: tuple[int, ...] = ()  # jobs that have too much to be read
+    missing: tuple[int, ...] = ()  # shards that did not answer
+    next_after: tuple[int, ...] | None = None  # where to go on, where its time was over
+
+    @property
+    def complete(self) -> bool:
+        """Whether everything was read."""
+        return not self.unread and not self.missing and self.next_after is None
+
+    @property
+    def is_clean(self) -> bool:
+        """Whether everything was read, and all of it fits."""
+        return self.complete and not self.kinds

@@ -7,10 +7,10 @@ lost runs, a store that cannot be read, or nobody left to look. Whose turn it is
 from collections.abc import Awaitable, Callable
 
 from hourhand.clock import Clock
-from hourhand.core.audit import LAG_BUDGET_US, Kind
+from hourhand.core.audit import LAG_BUDGET_US, AuditReport, Kind, Window
 from hourhand.core.identity import format_run_id
 from hourhand.core.instant import DAY_US, MINUTE_US, format_instant
-from hourhand.services.audit import Audit, AuditReport, Window
+from hourhand.services.audit import Audit
 from hourhand.telemetry import Telemetry, logger
 
 PERIOD_US = 5 * MINUTE_US

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from hourhand.core.audit import Window
 from hourhand.core.identity import compose_job_id, shard_of
 from hourhand.core.instant import DAY_US, SECOND_US
 from hourhand.core.model import DEFAULT_TENANT as TENANT
@@ -11,7 +12,7 @@ from hourhand.core.model import Job, JobState
 from hourhand.errors import Conflict, Invalid, Unavailable
 from hourhand.ports.reading import DeadQuery, JobQuery, RunQuery
 from hourhand.ports.store import JobDraft, Refusal
-from hourhand.services.audit import Audit, Window
+from hourhand.services.audit import Audit
 from hourhand.services.jobs import NewJob
 from tests.contract.paging import all_runs
 from tests.services.world import once, spec

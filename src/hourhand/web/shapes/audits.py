@@ -4,10 +4,9 @@ from typing import Any, Literal
 
 from pydantic import ConfigDict, Field
 
-from hourhand.core.audit import Kind, Tally
+from hourhand.core.audit import AuditReport, Kind, Tally
 from hourhand.core.identity import format_job_id, format_run_id
 from hourhand.core.instant import format_instant
-from hourhand.services.audit import AuditReport
 from hourhand.web.shapes.parts import A_JOB, A_RUN, A_TIME, Shape, always
 
 
