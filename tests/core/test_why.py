@@ -429,6 +429,13 @@ def test_a_verdict_by_its_facts(known: RunFacts, word: Word, cause: Cause, words
     assert "\n" not in verdict.summary
 
 
+def test_attempts_that_never_began_are_counted() -> None:
+    ran = run(State.SUCCEEDED, attempt(late_s=600, number=4))
+    assert "workers took it 3 times before and gave it back unstarted" in told(
+        judge(facts(TODAY, ran), WORKING)
+    )
+
+
 def test_the_table_meets_every_word_and_cause() -> None:
     assert {row[2] for row in TABLE} == set(Word)
     assert set(Cause) - {row[3] for row in TABLE} == {Cause.NO_WORKER, Cause.DST}  # below

@@ -280,6 +280,14 @@ def test_it_says_where_it_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
     assert 0 <= only(found)["unfinished"] <= 3
 
 
+def test_where_it_stopped_others_had_not_gone_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(days, "MAX_STEPPED", 10)
+    slow = job(7 * MINUTE_US, every="5m", timeout="1h", key="slow")
+    found = simulate(wish(slow, job(every="1m", key="apart")))
+    apart = next(one for one in found["jobs"] if one["key"] == "apart")
+    assert apart["expected"] - 1 <= apart["succeeded"] <= apart["expected"] < 120
+
+
 def test_jobs_that_are_not_right_are_all_named() -> None:
     with pytest.raises(RefusedJobs) as caught:
         simulate(

@@ -75,6 +75,7 @@ class _Days:
         self._world = self._new_world()
         self._jobs: dict[int, Job] = {}  # by its number among the documents
         self._once: list[int] = []
+        self._home: list[Life] = []  # of jobs that take no part
         self._quiet = Stretches([])
 
     async def run(self) -> dict[str, Any]:
@@ -88,6 +89,7 @@ class _Days:
             self._quiet = stretches(runs, **self._bounds())
         self._world.before_planning(self._jump)
         stopped_at = await self._live()
+        self._ledger.passed([life for life in self._home if stopped_at is None or life.end_at < stopped_at])
         await self._count_skips()
         facts = Facts(
             jobs=self._jobs, expected=expected, ledger=self._ledger, wish=self._wish, stopped_at=stopped_at
@@ -190,7 +192,7 @@ class _Days:
         if not quiet:
             return
         for number in quiet:
-            self._ledger.passed(by_job.pop(number))
+            self._home += by_job.pop(number)
         await self._world.close()
         self._world = self._new_world()
         rest = [job for number, job in self._jobs.items() if number not in quiet]

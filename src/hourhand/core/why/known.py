@@ -41,6 +41,11 @@ def attempts_of(run: RunView) -> list[Evidence]:
     rows = run.attempts[-MOST_LISTED:]
     left_out = len(run.attempts) - len(rows)
     evidence = [Evidence(text=f"{left_out} earlier attempts are left out here")] if left_out else []
+    given_back = rows[0].attempt - 1 if rows and rows[0].started_at is not None and not left_out else 0
+    if given_back > 0:
+        evidence.append(
+            Evidence(text=f"workers took it {given_back} times before and gave it back unstarted")
+        )
     return evidence + [Evidence(text=_attempt_words(row), at=row.finished_at) for row in rows]
 
 
