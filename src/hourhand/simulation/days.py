@@ -35,7 +35,7 @@ from hourhand.simulation.quiet import Stretches, alone, stretches
 from hourhand.simulation.report import Facts, report
 from hourhand.simulation.script import Duration, Habits, Script, ScriptedTarget
 from hourhand.simulation.virtual import LoopClock, VirtualLoop
-from hourhand.simulation.world import AHEAD_US, World
+from hourhand.simulation.world import LEAD_US, World
 
 MAX_JOBS = 10_000
 MAX_EXPECTED = 500_000
@@ -113,7 +113,7 @@ class _Days:
 
     def _bounds(self) -> dict[str, Any]:
         wish = self._wish
-        return {"slots": wish.workers * wish.concurrency, "lead_us": AHEAD_US, "outages": wish.outages}
+        return {"slots": wish.workers * wish.concurrency, "lead_us": LEAD_US, "outages": wish.outages}
 
     async def _load(self) -> None:
         wish = self._wish

@@ -28,8 +28,7 @@ from hourhand.simulation.virtual import LoopClock, VirtualLoop
 from hourhand.stores.sqlite import SqliteStore
 from hourhand.telemetry import Telemetry
 
-LEAD_US = 2 * SECOND_US  # how soon an edit takes effect
-AHEAD_US = 0  # workers take runs when they are due: here nothing stands between a claim and its start
+LEAD_US = 2 * SECOND_US
 HORIZON_US = (
     10 * SECOND_US
 )  # no process dies unseen here, so a short one shows the same and leaves more to jump over
@@ -310,7 +309,7 @@ class World:
             name=name,
             pools=tuple(sorted(self._pools)),
             room=Room(self._concurrency),
-            lead_us=AHEAD_US,
+            lead_us=LEAD_US,
             settled=self._settled,
         )
 
