@@ -5,9 +5,9 @@ a test fails where one is not what the code says.
 """
 
 import re
+import sys
 from collections.abc import Callable, Iterable
 from importlib import import_module
-from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import NamedTuple
 
@@ -23,7 +23,6 @@ from hourhand.web.routes import API, PREFIX, PROCESS
 
 ROOT = Path(__file__).resolve().parents[1]
 STATES = ROOT / "docs" / "states.md"
-MUTANTS = ROOT / "tests" / "mutants" / "table.py"
 
 _BLOCK = re.compile(r"(<!-- generated: ([a-z]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
@@ -250,17 +249,17 @@ def limits() -> str:
 
 
 def mutants() -> str:
-    """Every safeguard that `make mutants` switches off, and who notices."""
-    place = spec_from_file_location("mutants", MUTANTS)
-    assert place is not None
-    assert place.loader is not None
-    table = module_from_spec(place)
-    place.loader.exec_module(table)
-    rows = [
-        (mutant.name, mutant.safeguard, f"`{mutant.file}`", mutant.invariant, _test(mutant.caught_by))
-        for mutant in table.MUTANTS
-    ]
-    return _table(("mutant", "what is switched off", "where", "breaks", "noticed by"), rows)
+    """Every safeguard that `make mutants` switches off, and who noticed when that was recorded last."""
+    if str(ROOT) not in sys.path:
+        sys.path.append(str(ROOT))
+    seen = import_module("tests.mutants.seen").read_seen()
+    rows = []
+    for mutant in import_module("tests.mutants.table").MUTANTS:
+        by = _test(mutant.caught_by)
+        if mutant.is_simulated:
+            by = f"{mutant.caught_by}, seed {seen[mutant.name].seed}"
+        rows.append((mutant.name, mutant.safeguard, f"`{mutant.file}`", by, mutant.invariant))
+    return _table(("mutant", "what is switched off", "where", "noticed by", "breaks"), rows)
 
 
 BLOCKS: dict[str, Callable[[], str]] = {
@@ -301,6 +300,8 @@ def _test(node: str) -> str:
     file, _, name = node.partition("::")
     name, _, case = name.partition("[")
     words = name.removeprefix("test_").replace("_", " ")
+    if file.startswith("tests/interleavings"):
+        return f"`{case[:-1].replace('_', ' ')}`: {words}"
     return f"`{file}`: {words}" + (f", `{case[:-1]}`" if case else "")
 
 

@@ -1,0 +1,66 @@
+"""Safeguards of graphs."""
+
+from tests.mutants.mutant import ORDERED, STEPPED, STEPPED_ALL, Mutant
+
+MUTANTS = (
+    Mutant(
+        "waits-of-runs-that-exist",
+        "a run that exists does not wait for its parents again",
+        "stores/relational/descents.py",
+        "        if late:\n            await drop_waits(tx, late)",
+        "        if False:\n            await drop_waits(tx, late)",
+        "tests/contract/test_graph_storm.py::test_random_graphs[0]",
+        "I12",
+        "UNIQUE constraint failed: history",
+    ),
+    Mutant(
+        "all-parents",
+        "a dependent waits for all its parents",
+        "core/dag.py",
+        "    if any(parent not in outcomes for parent in parents):\n        return Decision(step=Step.WAIT)\n",
+        "    parents = [parent for parent in parents if parent in outcomes]\n",
+        f"{ORDERED}[finish/failure_of_two_parents]",
+        "I12",
+        "the child is not skipped once",
+    ),
+    Mutant(
+        "children-are-told",
+        "who ends a run that others follow leaves word for them in the same transaction",
+        "stores/sqlite/settling.py",
+        'if await tx.one("any_edge") is not None and await tx.run("tell_children"):',
+        "if False:",
+        f"{ORDERED}[finish/finish_of_two_parents]",
+        "I12",
+        "the child does not run once",
+    ),
+    Mutant(
+        "waits-held",
+        "two who end parents of the same run decide about it one after the other",
+        "stores/postgres/sql/graphs.sql",
+        "    SELECT * FROM waiting WHERE waiting.job_id = asked.job_id AND waiting.scheduled_at = asked.at FOR UPDATE) AS w;",
+        "    SELECT * FROM waiting WHERE waiting.job_id = asked.job_id AND waiting.scheduled_at = asked.at) AS w;",
+        f"{STEPPED_ALL}[finish/finish_of_two_of_three_parents]",
+        "I12",
+        "a run waits for parents that have ended",
+    ),
+    Mutant(
+        "graph-lock",
+        "two changes of who follows whom are made one after the other",
+        "stores/postgres/sql/graphs.sql",
+        "SELECT pg_advisory_xact_lock(1752134258, hashtext($1::text));",
+        "SELECT hashtext($1::text);",
+        f"{STEPPED}[follow/follow_of_two_chains]",
+        "I12",
+        "two jobs follow each other",
+    ),
+    Mutant(
+        "parents-are-held",
+        "a job is not deleted while another comes to follow it",
+        "stores/postgres/sql/graphs.sql",
+        "FROM jobs WHERE id = ANY ($1::bigint[]) ORDER BY id FOR SHARE;",
+        "FROM jobs WHERE id = ANY ($1::bigint[]) ORDER BY id;",
+        f"{STEPPED}[follow/delete]",
+        "I12",
+        "a job follows one that is gone",
+    ),
+)

@@ -1,0 +1,72 @@
+"""Safeguards that bring back what was lost on the way: workers, answers, hints, processes."""
+
+from tests.mutants.mutant import SIMULATION, UNHEARD, Mutant
+
+MUTANTS = (
+    Mutant(
+        "sweeper",
+        "runs of lost workers are given back",
+        "services/sweeper.py",
+        "strays = await self._store.stray_runs(SLACK_US, PAGE)",
+        "strays = (await self._store.stray_runs(SLACK_US, PAGE))[:0]",
+        SIMULATION,
+        "I7",
+    ),
+    Mutant(
+        "unreported",
+        "what its target accepted and did not report on in time counts as timed out",
+        "stores/sqlite/sql/repair.sql",
+        "WHERE r.node_id IS NULL AND r.phase IN (1, 2) AND r.deadline_at <= :now",
+        "WHERE false",
+        SIMULATION,
+        "I7",
+    ),
+    Mutant(
+        "not-begun-is-not-early",
+        "what a lost worker had taken ahead of its time waits for it",
+        "services/sweeper.py",
+        "        stray.due_at > now_at and stray.awaited_since is None\n",
+        "        False\n",
+        "tests/services/test_sweeper.py::test_what_a_lost_worker_held_for_later_costs_no_try_and_is_not_early",
+        "I3",
+        "assert [] == [0]",
+    ),
+    Mutant(
+        "last-chance-alone",
+        "runs with one try left go on one after the other, so that a payload that kills its worker takes no neighbour along",
+        "services/sweeper.py",
+        "            if _is_last_chance(stray, settlement):\n",
+        "            if False:\n",
+        "tests/services/test_sweeper.py::test_last_chances_come_one_by_one_so_that_only_the_culprit_uses_them_up",
+        "I8",
+        "] == [",
+    ),
+    Mutant(
+        "strangers",
+        "a claim whose answer was lost is given back",
+        "services/worker.py",
+        "strangers = [run for run in held if _held_key(run) not in self._in_hand]",
+        "strangers = [run for run in held[:0] if _held_key(run) not in self._in_hand]",
+        "tests/services/test_worker_faults.py::test_a_claim_whose_answer_was_lost_is_given_back_at_the_heartbeat",
+        "I7",
+        "assert 0 == 1",
+    ),
+    Mutant(
+        "native-fallback",
+        "a hint that is lost costs a second: every duty also looks by itself",
+        "services/loop.py",
+        "sleep_us = min([at - now_at for at in ends] + [MAX_SLEEP_US])",
+        "sleep_us = min([at - now_at for at in ends if at == next_at] + [3_600 * SECOND_US])",
+        UNHEARD,
+        "I7",
+    ),
+    Mutant(
+        "one-fault-stops-one-duty",
+        "a duty that fails is tried again",
+        "services/loop.py",
+        "            except Unavailable as error:\n                await self._pause(error.message)\n                continue",
+        "            except Unavailable:\n                return",
+        SIMULATION,
+        "I7",
+    ),
+)
