@@ -239,6 +239,23 @@ async def test_tenants_take_turns(scene: Scene) -> None:
     assert sum(run.tenant == few for run in taken) == 5
 
 
+@pytest.mark.parametrize("room", [1, 2, 3])
+async def test_tenants_take_turns_where_there_is_room_for_less_than_all_of_them(
+    scene: Scene, room: int
+) -> None:
+    """A worker that frees one place at a time; whose runs are older does not matter."""
+    flood, few = _different_lanes()
+    await many(scene, 200, tenant=flood)
+    scene.pass_time(1)
+    await many(scene, 5, due_s=1, tenant=few)
+    node = await scene.worker()
+    taken: list[str] = []
+    while len(taken) < 14:
+        claim = await scene.claim(node, room, taken_before=len(taken))
+        taken += [run.tenant for run in claim.runs]
+    assert taken.count(few) == 5
+
+
 async def test_a_tenant_alone_gets_all_the_room(scene: Scene) -> None:
     flood, few = _different_lanes()
     await many(scene, 200, tenant=flood)
@@ -288,6 +305,19 @@ async def test_runs_stuck_ahead_of_time_do_not_keep_room_from_what_is_due(scene:
     due = await many(scene, room, due_s=9, priority=Priority.LOW)
     taken = await scene.take(node, room)
     assert {run.job_id for run in taken} == {job.id for job in due}
+
+
+@pytest.mark.parametrize("concurrency", [1, 2])
+async def test_a_run_that_waits_for_one_of_a_lower_class_does_not_keep_its_room_from_that_one(
+    scene: Scene, concurrency: int
+) -> None:
+    """Else the worker asks again and again, and takes neither."""
+    misfire = Misfire(policy=MisfirePolicy.CATCH_UP, grace_us=0)
+    job = await scene.create(spec(every(1), concurrency=concurrency, misfire=misfire))
+    scene.go_to(at(20.95))
+    await scene.plan()  # all until 20 late, in the background; 21 comes after them
+    claim = await scene.claim(await scene.worker(), 1)
+    assert [(run.job_id, run.scheduled_at) for run in claim.runs] == [(job.id, at(1))]
 
 
 async def test_a_walk_ahead_goes_on_where_it_stopped_and_comes_to_an_end(scene: Scene) -> None:

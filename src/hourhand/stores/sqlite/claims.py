@@ -56,8 +56,7 @@ async def claim(tx: Tx, request: ClaimRequest) -> ClaimedText:
     pools = [row[0] for pool in request.pools if (row := await tx.one("pool_id", (pool,))) is not None]
     fronts = await _fronts(tx, pools)
     if all(front.due_at > tx.now_at + request.lead_us for front in fronts):
-        next_at = await _next_at(tx, fronts, request.lead_us)
-        return ClaimedText(text=None, now_at=tx.now_at, next_at=next_at, progressed=False, cursors={})
+        return await _nothing(tx, fronts, request.lead_us)
     await tx.run("clear_candidates")
     full_lanes = await _gather(tx, request, fronts)
     decided = await _judge_late(tx) + await _drop_deleted(tx)
@@ -71,13 +70,15 @@ async def claim(tx: Tx, request: ClaimRequest) -> ClaimedText:
     cursors = await _cursors(tx, full_lanes)
     decided += await _judge_full(tx)
     text = (await tx.one("claimed_runs"))[0]
-    return ClaimedText(
-        text=text,
-        now_at=tx.now_at,
-        next_at=await _next_at(tx, await _fronts(tx, pools), request.lead_us),
-        progressed=text is not None or decided > 0 or bool(cursors),
-        cursors=cursors,
-    )
+    if text is None and not decided and not cursors:
+        return await _nothing(tx, fronts, request.lead_us)
+    return ClaimedText(text=text, now_at=tx.now_at, next_at=None, progressed=True, cursors=cursors)
+
+
+async def _nothing(tx: Tx, fronts: "Sequence[_Front]", lead_us: int) -> ClaimedText:
+    """Nothing was taken and nothing decided, so that the lanes are as they were."""
+    next_at = await _next_at(tx, fronts, lead_us)
+    return ClaimedText(text=None, now_at=tx.now_at, next_at=next_at, progressed=False, cursors={})
 
 
 class _Front(NamedTuple):
@@ -98,10 +99,12 @@ class _Lanes(NamedTuple):
 async def _gather(tx: Tx, request: ClaimRequest, fronts: Sequence[_Front]) -> list[int]:
     """Fill the candidates with what is due soon, and if that leaves room, with all within the lead."""
     brief = msgspec.structs.replace(request, lead_us=min(BRIEF_LEAD_US, request.lead_us))
-    found, full = await _gather_within(tx, brief, fronts)
-    if found < request.room and brief != request:
+    if brief != request and any(front.due_at <= tx.now_at + brief.lead_us for front in fronts):
+        found, full = await _gather_within(tx, brief, fronts)
+        if found >= request.room:
+            return full
         await tx.run("clear_candidates")
-        _, full = await _gather_within(tx, request, fronts)
+    _, full = await _gather_within(tx, request, fronts)
     return full
 
 
@@ -143,18 +146,28 @@ async def _look(tx: Tx, request: ClaimRequest, lanes: _Lanes, limit: int) -> tup
     until = tx.now_at + request.lead_us
     exhausted = True
     full = []
+    before: dict[int, int] = {}  # of each lane, what comes before those that wait
     for lane in lanes.ready:
         looked = {"lane": lane, "now": tx.now_at, "until": until, "limit": limit}
-        exhausted &= await tx.run("look_ready", looked) < limit
+        before[lane] = await tx.run("look_ready", looked)
+        exhausted &= before[lane] < limit
     for lane in lanes.waiting:
-        found = await tx.run("look_due", {"lane": lane, "now": tx.now_at, "limit": limit})
+        rank = before.get(lane, 0)
+        found = await tx.run("look_due", {"lane": lane, "now": tx.now_at, "limit": limit, "rank": rank})
         if found >= limit:
             exhausted = False
             continue
         cursor = request.cursors.get(lane, _FRONT)
         page = max(limit - found, _LEAST_AHEAD)
         place = {"due_at": cursor.due_at, "scheduled_at": cursor.scheduled_at, "job_id": cursor.job_id}
-        looked = {"lane": lane, "now": tx.now_at, "until": until, "rank": found, "limit": page, **place}
+        looked = {
+            "lane": lane,
+            "now": tx.now_at,
+            "until": until,
+            "rank": rank + found,
+            "limit": page,
+            **place,
+        }
         if await tx.run("look_ahead", looked) >= page:
             exhausted = False
             full.append(lane)
@@ -172,7 +185,10 @@ async def _divide(tx: Tx, request: ClaimRequest) -> bool:
     shares = divide(request.room, waiting, request.taken_before)
     for run_class, count in waiting.items():
         if count > shares.get(run_class, 0):
-            await tx.run("trim_class", (run_class, tx.now_at, shares.get(run_class, 0)))
+            lanes = await tx.all("lanes_of_class", (run_class,))
+            turn = lanes[request.taken_before % len(lanes)][0]  # with less room than lanes, each has its turn
+            kept = {"class": run_class, "now": tx.now_at, "turn": turn, "keep": shares.get(run_class, 0)}
+            await tx.run("trim_class", kept)
     return True
 
 

@@ -29,7 +29,7 @@ DELETE FROM temp.candidate;
 -- look_due: runs of a lane that are due; late: past the grace; fate 0 take, 1 full, 2 several slots, 3 deleted
 INSERT INTO temp.candidate (job_id, scheduled_at, lane, due_at, rank, late, fate, slot, trigger, fence,
     tries, deadline_at, version, tenant, spec)
-SELECT p.job_id, p.scheduled_at, p.lane, p.due_at, row_number() OVER (),
+SELECT p.job_id, p.scheduled_at, p.lane, p.due_at, :rank + row_number() OVER (),
     p.trigger = 0 AND p.due_at + j.grace_us < :now,
     CASE WHEN j.id IS NULL THEN 3
         WHEN j.concurrency IS NULL THEN 0
@@ -75,23 +75,28 @@ ORDER BY due_at DESC, scheduled_at DESC, job_id DESC LIMIT 1;
 -- look_ready: ready and retrying runs of a lane; fate 5 take again, 3 deleted
 INSERT INTO temp.candidate (job_id, scheduled_at, lane, due_at, rank, late, fate, slot, trigger, fence,
     tries, deadline_at, version, tenant, spec)
-SELECT r.job_id, r.scheduled_at, r.lane, coalesce(r.was_due_at, r.due_at), 0, 0,
+SELECT r.job_id, r.scheduled_at, r.lane, coalesce(r.was_due_at, r.due_at), row_number() OVER (), 0,
     CASE WHEN j.id IS NULL THEN 3 WHEN j.at_most_once AND r.due_at > :now THEN 4 ELSE 5 END, r.slot,
     r.trigger, r.fence, r.tries, max(coalesce(r.was_due_at, r.due_at), :now) + j.timeout_us, j.version, j.tenant, j.spec
 FROM (SELECT job_id, scheduled_at, lane, due_at, was_due_at, slot, trigger, fence, tries FROM running
     WHERE phase IN (0, 3) AND lane = :lane AND due_at <= :until ORDER BY due_at LIMIT :limit) AS r
 LEFT JOIN jobs AS j ON j.id = r.job_id;
 
--- trim_class: keep the share of a class, every tenant's lane in turn
+-- trim_class: keep the share of a class, every tenant's lane in turn, beginning with the one whose turn it is
 DELETE FROM temp.candidate WHERE rowid IN (
-    SELECT rowid FROM temp.candidate WHERE lane % 128 / 32 = ? AND (fate IN (0, 3, 5) OR fate = 1 AND due_at <= ?)
-    ORDER BY rank, due_at LIMIT -1 OFFSET ?);
+    SELECT rowid FROM temp.candidate WHERE lane % 128 / 32 = :class AND (fate IN (0, 3, 5) OR fate = 1 AND due_at <= :now)
+    ORDER BY rank, lane < :turn, lane, due_at LIMIT -1 OFFSET :keep);
+
+-- lanes_of_class: the lanes of a class with candidates
+SELECT DISTINCT lane FROM temp.candidate WHERE lane % 128 / 32 = ? ORDER BY lane;
 
 -- count_classes: how many candidates each class has
 SELECT lane % 128 / 32, count(*) FROM temp.candidate WHERE fate IN (0, 3, 5) OR fate = 1 AND due_at <= ? GROUP BY 1;
 
--- count_class: how many candidates of a class can perhaps be taken or decided now
-SELECT count(*) FROM temp.candidate WHERE lane % 128 / 32 = ? AND fate <> 4 AND NOT (fate = 1 AND due_at > ?);
+-- count_class: how many candidates of a class can be taken or decided now; not those that wait for an earlier run, which
+-- may be of a lower class that has not been looked at yet
+SELECT count(*) FROM temp.candidate
+WHERE lane % 128 / 32 = ? AND fate <> 4 AND behind_at IS NULL AND NOT (fate = 1 AND due_at > ?);
 
 -- drop_class: look at a class again
 DELETE FROM temp.candidate WHERE lane % 128 / 32 = ?;
