@@ -4,13 +4,14 @@ import asyncio
 
 import pytest
 
+from hourhand.clock import ManualClock
 from hourhand.core.instant import SECOND_US
 from hourhand.core.lifecycle import State
 from hourhand.core.model import Delivery, Retry
 from hourhand.errors import Unavailable
 from hourhand.leases.native import LEASE_US
 from hourhand.services.worker import HEARTBEAT_US
-from tests.services.world import FAILED, START_AT, Gate, World, every, key_of, once, quiet, spec, succeed
+from tests.services.world import FAILED, MS, START_AT, Gate, World, every, key_of, once, quiet, spec, succeed
 
 # --- the store away
 
@@ -213,6 +214,14 @@ async def test_a_failed_claim_takes_nothing(world: World) -> None:
         await hand.claim()
     await hand.work()
     assert world.target.fences == [1]
+
+
+async def test_a_worker_whose_clock_is_ahead_does_not_ask_again_and_again(world: World) -> None:
+    """The store's clock was set back by less than a second, which a node makes up for by waiting."""
+    await world.create(once(START_AT + 100 * MS), delivery=Delivery.AT_MOST_ONCE)
+    hand = await world.worker()
+    hand.worker._clock = ManualClock(START_AT + 300 * MS)
+    assert await hand.worker.step(START_AT + 300 * MS) == START_AT + 400 * MS
 
 
 # --- leases

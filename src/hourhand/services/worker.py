@@ -20,7 +20,7 @@ from hourhand.core.wheel import Wheel
 from hourhand.errors import Unavailable
 from hourhand.ports.leases import Leases
 from hourhand.ports.queue import Queue
-from hourhand.ports.store import ClaimRequest, Cursor, HeldRun, LeaseLost, Store
+from hourhand.ports.store import Claim, ClaimRequest, Cursor, HeldRun, LeaseLost, Store
 from hourhand.services.attempt import Attempt, Targets, execute, interrupted
 from hourhand.services.progress import Noted, ProgressBoard, ProgressKeeper, unseen
 from hourhand.services.room import Room
@@ -147,7 +147,14 @@ class Worker:
         self._cursors = claim.cursors
         self._taken += len(claim.runs)
         self._telemetry.claimed(len(claim.runs))
-        return now_at if claim.progressed else claim.next_at
+        return now_at if claim.progressed else self._ask_again_at(claim)
+
+    def _ask_again_at(self, claim: Claim) -> int | None:
+        """When the store said. What it says is to come is not due because its clock was set back and ours is ahead."""
+        now_at = self._clock.now()
+        if claim.next_at is None or claim.next_at > now_at:
+            return claim.next_at
+        return now_at + max(0, claim.next_at - claim.now_at)
 
     def tick(self, now_at: int) -> int | None:
         """Start what is due, end what is past its deadline; answers when the next timer runs out.
