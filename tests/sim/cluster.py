@@ -23,7 +23,7 @@ from hourhand.stores.postgres.server_clock import ServerClock
 from hourhand.telemetry import Telemetry
 from hourhand.wiring.nodes import Nodes
 from tests.sim.machine import Machine, SimLoop
-from tests.sim.network import Link
+from tests.sim.network import Armed, Link
 from tests.sim.people import Api
 from tests.sim.script import POOLS, Mix
 
@@ -61,6 +61,8 @@ class Place:
         self.life: Life | None = None
         self.skew_us = 0  # of its machine's wall clock
         self.drift = 0.0  # of its monotonic one
+        self.armed: list[Armed] = []  # for whoever lives there when such a call is made
+        self.hint_faults: list[Armed] = []
 
     def does(self, kind: str) -> bool:
         """Whether it is what a fault looks for."""
@@ -78,6 +80,9 @@ class Cluster:
         self.telemetry = Telemetry()
         kinds = [*mix.machines, *("api",) * mix.apis]
         self.places = [Place(number, kind) for number, kind in enumerate(kinds)]
+        apis = [place for place in self.places if place.kind == "api"]
+        for place in apis:
+            place.armed = apis[0].armed  # whichever of them the next such request comes to
         self._settings = Settings(
             scheduler=SchedulerSettings(segments=SEGMENTS, horizon_us=mix.horizon_us, lead_us=LEAD_US),
             worker=WorkerSettings(concurrency=mix.room, pools=POOLS),
@@ -95,6 +100,7 @@ class Cluster:
         machine = Machine(self._loop, name)
         clock = self._clock(place)
         link = Link(self._world, machine, clock, self._latency(name))
+        link.armed, link.hint_faults = place.armed, place.hint_faults
         life = place.life = Life(place, machine, link)
         ids = IdSource(clock, seed=hash_of(self._seed, name))
         if place.kind == "api":

@@ -15,13 +15,15 @@ from tests.sim.machine import Machine, for_ever
 from tests.sim.script import Fault
 
 _SLOWEST_S = 4.9  # each way: no verb takes longer than ten seconds, it is given up before
+_AT_ONCE_US = 2_000  # between two claims of somebody who does not wait
+_MOST_IN_VAIN = 100  # claims in a row, without a pause, that led to nothing
 
 
 class Armed(NamedTuple):
     """A fault that waits for its call."""
 
     fault: Fault
-    verb: str
+    verb: str  # or the transition that the call will make
     seconds: float
 
 
@@ -32,6 +34,7 @@ class Surroundings(Protocol):
     store_away: bool
     slow_s: float
     in_flight: int  # calls that will still happen
+    aimed: list[Armed]  # at whoever makes some transition next
 
     def strike(self, fault: Fault, machine: str) -> None:
         """A fault has struck."""
@@ -47,6 +50,14 @@ class Surroundings(Protocol):
 
     def freeze(self, machine: Machine, for_s: float) -> None:
         """Stop a machine for a while."""
+        ...
+
+    def foreseen(self, verb: str, args: Any, kwargs: Any) -> set[str]:
+        """The transitions that a call is likely to make."""
+        ...
+
+    def complain(self, violation: str) -> None:
+        """Something was done that nobody may do."""
         ...
 
     def outside(self, work: Coroutine[Any, Any, Any]) -> None:
@@ -72,6 +83,8 @@ class Link:
         self.hint_faults: list[Armed] = []
         self.cut = False  # nothing gets to the store
         self.deaf = False  # nothing comes back from it
+        self._in_vain = 0
+        self._claimed_at = 0
         self._wakes: list[Callable[[Hint], None]] = []
 
     # --- hints
@@ -98,6 +111,7 @@ class Link:
                 pass  # it is lost
 
     def _deliver(self, hint: Hint) -> None:
+        self._in_vain = 0  # it has a reason to look
         for wake in self._wakes:
             self._machine.call(wake, hint)
 
@@ -125,6 +139,8 @@ class Link:
             await asyncio.sleep(0.01)
             raise Unavailable(f"{verb}: the store is away")
         armed = self._take_armed(verb) if self.armed else None
+        if armed is None and world.aimed:
+            armed = self._take_aimed(world.foreseen(verb, args, kwargs))
         if armed is not None:
             await self._before(verb, armed, args, kwargs)
         delay_s = self._latency() + world.slow_s
@@ -143,12 +159,28 @@ class Link:
         if self.deaf:
             raise Unavailable(f"{verb}: no answer came back")
         self._clock.seen(seen_at, asked_us)
+        if verb == "claim":
+            self._look_at_claim(answer, seen_at)
         return answer
+
+    def _look_at_claim(self, claim: Any, now_at: int) -> None:
+        """I13: whoever got nothing waits before asking again, for a hint at least."""
+        in_vain = not claim.progressed and now_at - self._claimed_at < _AT_ONCE_US
+        self._in_vain = self._in_vain + 1 if in_vain else 0
+        self._claimed_at = now_at
+        if self._in_vain == _MOST_IN_VAIN:
+            self._world.complain(f"I13 {self._machine.name} claims again and again, and gets nothing")
 
     def _take_armed(self, verb: str) -> Armed | None:
         for place, armed in enumerate(self.armed):
             if armed.verb in (verb, "*"):
                 return self.armed.pop(place)
+        return None
+
+    def _take_aimed(self, transitions: set[str]) -> Armed | None:
+        for place, aimed in enumerate(self._world.aimed if transitions else ()):
+            if aimed.verb in transitions:
+                return self._world.aimed.pop(place)
         return None
 
     async def _before(self, verb: str, armed: Armed, args: Any, kwargs: Any) -> None:

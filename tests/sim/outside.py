@@ -48,6 +48,7 @@ class Call(NamedTuple):
     at: int  # the latest that anybody may have taken for the time
     place: int  # among all transitions: what was committed before
     trigger: int
+    began_at: int  # on the store's clock
 
 
 class Effect(NamedTuple):
@@ -77,6 +78,10 @@ class Around(Protocol):
         """The latest that anybody may take for the time."""
         ...
 
+    def store_now(self) -> int:
+        """The store's time."""
+        ...
+
     async def report_key(self, job_id: int) -> bytes:
         """What tokens are made with."""
         ...
@@ -104,7 +109,14 @@ class Outside:
         key = run.key
         self.calls.append(
             Call(
-                key, run.run_id, run.fence, run.due_at, self._world.latest(), self._place(), run.trigger_code
+                key,
+                run.run_id,
+                run.fence,
+                run.due_at,
+                self._world.latest(),
+                self._place(),
+                run.trigger_code,
+                self._world.store_now(),
             )
         )
         target = run.spec.target

@@ -9,6 +9,7 @@ from enum import StrEnum
 from typing import Any, NamedTuple
 
 from hourhand.core.instant import DAY_US, HOUR_US, SECOND_US
+from hourhand.core.lifecycle import TRANSITIONS, State
 from hourhand.core.model import (
     CronTiming,
     Delivery,
@@ -73,6 +74,17 @@ class Fault(StrEnum):
 
 
 CALL_FAULTS = tuple(Fault)[:8]
+# These meet the transitions of the call that they strike; the others, all that happen within some seconds.
+SAME_CALL = frozenset(
+    {
+        Fault.LOST_ANSWER,
+        Fault.LATE_CALL,
+        Fault.REPEATED_CALL,
+        Fault.SLOW_CALL,
+        Fault.CRASH_AFTER_CALL,
+        Fault.PAUSE_IN_CALL,
+    }
+)
 HINT_FAULTS = (Fault.LOST_HINT, Fault.REPEATED_HINT, Fault.LATE_HINT)
 TARGET_FAULTS = tuple(Fault)[-10:-4]
 REPORT_FAULTS = tuple(Fault)[-4:]
@@ -131,6 +143,10 @@ class Mix(NamedTuple):
     begins_at: int
     span_us: int
     faults: tuple[Fault, ...]
+    tenants: tuple[str, ...]
+    pools: tuple[str, ...]
+    priorities: tuple[Priority, ...]
+    flood: str | None  # what kind of, at the end
 
 
 class Script(NamedTuple):
@@ -176,11 +192,11 @@ class _Author:
 
     def write(self) -> Script:
         draw, span_us = self.draw, self.mix.span_us
-        for _ in range(draw.randrange(60, 130)):
+        for _ in range(draw.randrange(80, 160)):
             self._create(draw.randrange(2 * SECOND_US))
         for _ in range(int(span_us / SECOND_US * draw.choice((0.7, 1.5, 2.5)))):
             self._act(draw.randrange(3 * SECOND_US, span_us))
-        for _ in range(int(span_us / SECOND_US * draw.choice((3, 4, 6)))):
+        for _ in range(int(span_us / SECOND_US * draw.choice((4, 6, 8)))):
             self._fault(draw.randrange(SECOND_US, span_us))
         ordered = sorted(self.items, key=lambda item: item[0])
         return Script(self.seed, self.mix, tuple(Item(number, *item) for number, item in enumerate(ordered)))
@@ -188,6 +204,7 @@ class _Author:
     def _mix(self, size: float) -> Mix:
         draw = self.draw
         faults = tuple(fault for fault in Fault if draw.random() < 0.65) or (Fault.CRASH,)
+        room = draw.choice((4, 30, 30, 200, 200))
         return Mix(
             machines=draw.choice(
                 (
@@ -199,13 +216,17 @@ class _Author:
                 )
             ),
             apis=2,
-            room=draw.choice((4, 30, 30, 200, 200)),
+            room=room,
             horizon_us=draw.choice((10, 20, 60)) * SECOND_US,
             hints_arrive=draw.random() < 0.7,
             latency=draw.choice((0.0, 0.1, 0.4)),
             begins_at=draw.choice(_BEGINNINGS),
             span_us=int(size * draw.choice((50, 70, 90)) * SECOND_US),
             faults=faults,
+            tenants=draw.choice((TENANTS[:1], TENANTS[:2], TENANTS)),
+            pools=draw.choice((POOLS[:1], POOLS)),
+            priorities=draw.choice((tuple(Priority), tuple(Priority)[:2], tuple(Priority)[1:2])),
+            flood=draw.choice((None, "free", "slots")) if room == 4 else None,
         )
 
     # --- people
@@ -221,7 +242,7 @@ class _Author:
         name = len(self.created)
         args = {
             "name": name,
-            "tenant": family["tenant"] if family else draw.choice(TENANTS),
+            "tenant": family["tenant"] if family else draw.choice(self.mix.tenants),
             "spec": self._spec(self._timing(at_us)),
             "parents": parents,
             "family": family["family"] if family else name,
@@ -236,25 +257,30 @@ class _Author:
         draw = self.draw
         mood = draw.choice(("", "", "", "fails=0.2", "fails=0.6", "unsent=0.3", "skips=0.2"))
         mood = draw.choice(("fails=0.4", "fails=0.7", "")) if self.mends else mood
-        behaviour = f"{mood}&ms={draw.choice((0, 0, 0, 0, 20, 300, 1500))}"
+        takes_ms = draw.choice((0, 0, 0, 0, 20, 300, 1500))
+        behaviour = f"{mood}&ms={takes_ms}"
         target: Any = PythonTarget(function=behaviour)
         if draw.random() < 0.12:
             target = HttpTarget(url=f"https://outside.example/?accepts=1&{behaviour}")
+        policy = draw.choice(list(MisfirePolicy))
         return JobSpec(
             timing=timing,
             target=target,
-            pool=draw.choice(POOLS),
-            priority=draw.choice(list(Priority)),
+            pool=draw.choice(self.mix.pools),
+            priority=draw.choice(self.mix.priorities),
             concurrency=draw.choice((1, 1, 2, 3, None)),
             overlap=draw.choice(list(Overlap)),
             misfire=Misfire(
-                policy=draw.choice(list(MisfirePolicy)),
-                grace_us=draw.choice((0, 5, 60)) * SECOND_US,
-                limit=draw.choice((1, 5, 100)),
+                policy=policy,
+                # without a grace, all runs of a job that is too slow for its times are caught up on some day
+                grace_us=draw.choice((5 if policy is MisfirePolicy.CATCH_UP else 0, 5, 60)) * SECOND_US,
+                limit=draw.choice((1, 5, 100 if takes_ms < 300 else 20)),  # it shall be over some day
             ),
             jitter_us=draw.choice((0, 0, 0, 1_500_000)),
             retry=Retry(
-                max=draw.choice((0, 1, 2, 3)), first_us=draw.choice((0, 1, 1)) * SECOND_US, factor=1.2
+                max=draw.choice((0, 1, 2, 3)),
+                first_us=draw.choice((0, 1, 3) if self.mends else (0, 1, 1)) * SECOND_US,
+                factor=1.2,
             ),
             timeout_us=draw.choice((2, 4, 15)) * SECOND_US,
             delivery=draw.choice((Delivery.AT_LEAST_ONCE,) * 4 + (Delivery.AT_MOST_ONCE,)),
@@ -297,11 +323,11 @@ class _Author:
         if draw.random() < 0.45:
             what = draw.choices(
                 ("requeue", "requeue_down", "discard", "rerun", "cancel", "turn_backfill", "rewire", "look"),
-                (6, 8, 5, 6, 14, 3, 2, 2),
+                (6, 8, 6, 6, 20, 3, 2, 2),
             )[0]
         if self.mends and draw.random() < 0.6:
             what = draw.choices(
-                ("requeue_down", "discard", "cancel", "requeue", "run_down", "resume"), (10, 4, 10, 2, 3, 2)
+                ("requeue_down", "discard", "cancel", "requeue", "run_down", "resume"), (10, 4, 16, 2, 3, 2)
             )[0]
         match what:
             case "create":
@@ -313,8 +339,12 @@ class _Author:
                 args["until_us"] = draw.choice((None, 5, 20))
             case "delete":
                 args["cancel_running"] = draw.random() < 0.5
-            case "skip" | "run_now" | "run_down" | "rerun":
+            case "skip":
+                args |= {"key": draw.choice((None, "holiday")), "further": draw.choice((0, 0, 12, 40))}
+            case "run_now" | "run_down" | "rerun":
                 args["key"] = draw.choice((None, f"key-{draw.randrange(50)}"))
+            case "cancel":
+                args["state"] = draw.choice((State.RETRYING, State.RETRYING, State.PENDING, None))
             case "backfill":
                 args |= {"back_s": draw.randrange(10, 90), "newest": draw.random() < 0.4}
                 args["pace_us"] = draw.choice((None, 200_000))
@@ -331,7 +361,10 @@ class _Author:
         draw = self.draw
         fault = draw.choices(self.mix.faults, [_WEIGHTS.get(one, 3) for one in self.mix.faults])[0]
         args: dict[str, Any] = {"machine": draw.random()}
-        if self.mends and draw.random() < 0.4:
+        if fault in SAME_CALL and draw.random() < 0.6:
+            state, event = draw.choice(list(TRANSITIONS))
+            args |= {"transition": f"{state} {event}", "s": draw.choice(_AIMED_S)}
+        elif self.mends and draw.random() < 0.4:
             fault = draw.choice(CALL_FAULTS)
             args |= {"of": "api", "verb": draw.choice(_MENDING_VERBS), "s": draw.choice((0.05, 0.5, 2.4))}
         elif fault in CALL_FAULTS:
@@ -351,18 +384,21 @@ class _Author:
             args["s"] = draw.choice((-HOUR_US, HOUR_US, -DAY_US, 5 * SECOND_US, -5 * SECOND_US)) // SECOND_US
         else:
             args["s"] = draw.choice((0.2, 2, 6, 12, 40))
+            if fault is Fault.STOP:
+                args["of"] = "worker"
         self.items.append((at_us, "fault", fault.value, args))
 
 
 _MENDING = 0.25
 _MENDING_VERBS = ("requeue", "requeue", "requeue", "discard", "cancel_run", "cancel_run", "*")
 _PARTS = ("timing", "timing", "policies", "place", "concurrency", "target")
+_AIMED_S = (0.02, 0.05, 0.5, 2.4, 12)  # the shortest before whoever gave up tries again
 _SHORT_AND_LONG_S = (0.05, 0.5, 2.4, 4.5, 12, 45)  # 0.8 and 1.5 of both leases among them
 _WEIGHTS = {
-    Fault.CRASH_OF_ALL: 0.3,
+    Fault.CRASH_OF_ALL: 0.7,
     Fault.CRASH: 1.5,
     Fault.CLOCK_FORWARD: 0.4,
-    Fault.CLOCK_BACK: 0.4,
+    Fault.CLOCK_BACK: 0.8,
     Fault.STORE_AWAY: 0.6,
     Fault.SLOW_STORE: 0.6,
     Fault.PAUSE: 1.5,
@@ -375,7 +411,7 @@ _WEIGHTS = {
     Fault.PAUSE_IN_CALL: 4,
     Fault.PARTITION: 1,
     Fault.DEAF_PARTITION: 1,
-    Fault.STOP: 3,
+    Fault.STOP: 5,
     Fault.SKEWED_CLOCK: 1,
     Fault.DRIFTING_CLOCK: 1,
     Fault.LOST_HINT: 8,

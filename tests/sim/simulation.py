@@ -4,6 +4,7 @@
 """
 
 import asyncio
+import gc
 import hashlib
 import io
 import logging
@@ -25,6 +26,7 @@ from hourhand.ports.store import Hint
 from hourhand.stores.sqlite import SqliteStore
 from tests.sim import checker
 from tests.sim.cluster import KEEP_US, LEAD_US, SEGMENTS, Cluster, Life, Place
+from tests.sim.flood import flood
 from tests.sim.machine import Machine, SimLoop, acting_machine
 from tests.sim.network import Armed
 from tests.sim.outside import Outside
@@ -33,6 +35,7 @@ from tests.sim.script import (
     CALL_FAULTS,
     HINT_FAULTS,
     REPORT_FAULTS,
+    SAME_CALL,
     TARGET_FAULTS,
     Fault,
     Item,
@@ -41,24 +44,14 @@ from tests.sim.script import (
 )
 from tests.sim.watch import Step, Transition, Watch, WatchedEngine
 
-# These meet the transitions of the call that they strike; the others, all that happen within some seconds.
-SAME_CALL = frozenset(
-    {
-        Fault.LOST_ANSWER,
-        Fault.LATE_CALL,
-        Fault.REPEATED_CALL,
-        Fault.SLOW_CALL,
-        Fault.CRASH_AFTER_CALL,
-        Fault.PAUSE_IN_CALL,
-    }
-)
 MEETING_S = 15.0
 _LEAST_QUIET_S = 35
 _MOST_QUIET_S = 900
 _REPORT_PATIENCE_S = 5.0
 _UNNOTICED_US = 40 * SECOND_US  # by a node that hears nothing from the store: longer than its lease
 _MOST_DRIFT_US = 15_000  # that a clock may have gone wrong between two answers
-_CALL_S = 20e-6  # that every call takes at least
+_CALL_S = 200e-6  # that every call takes at least
+_REFUSED_BY_ID = frozenset({"add_backfill"})  # when it comes a second time: whoever asks gives the id
 _NOWHERE = Context()  # of no machine
 
 
@@ -96,6 +89,7 @@ def run_script(script: Script) -> Report:
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
     loop = SimLoop()
     asyncio.set_event_loop(loop)
+    gc.disable()  # nothing of a dead machine is unwound before the end; and looking for it takes time
     with warnings.catch_warnings():
         warnings.filterwarnings(
             "ignore", "coroutine .* was never awaited"
@@ -104,6 +98,7 @@ def run_script(script: Script) -> Report:
             return _live(World(loop, script), loop)
         finally:
             loop.end()
+            gc.enable()
             asyncio.set_event_loop(None)
             structlog.configure(**config)
 
@@ -165,6 +160,7 @@ class World:
         self.store_away = False
         self.slow_s = 0.0
         self.in_flight = 0
+        self.aimed: list[Armed] = []
         self.healing = False
         self.healed_at = 0
         self.violations: list[str] = []
@@ -172,6 +168,7 @@ class World:
         self.pairs: Counter[tuple[Transition, Fault]] = Counter()
         self.succeeded: dict[tuple[int, int], int] = {}  # which transition that was
         self.requeued: Counter[tuple[int, int]] = Counter()
+        self.discarded: Counter[tuple[int, int]] = Counter()
         self._struck_s: dict[Fault, float] = {}
         self._call_fault: Fault | None = None
         self._steps = 0
@@ -210,6 +207,8 @@ class World:
         await asyncio.sleep(max(0.0, self._script.mix.span_us / SECOND_US - self._loop.time()))
         await self._heal()
         await checker.wait_for_quiet(self, _LEAST_QUIET_S, _MOST_QUIET_S)
+        if self._script.mix.flood is not None:
+            self.violations += await flood(self, self._script.mix.flood)
         self.violations += await checker.check(self)
         for life in self.cluster.lives:
             await asyncio.wait_for(life.machine.start(self.cluster.stop(life, 5 * SECOND_US)), 120)
@@ -232,8 +231,32 @@ class World:
         self._loop.spend(_CALL_S)
         try:
             return await getattr(self.real, verb)(*args, **kwargs)
+        except (
+            Unavailable
+        ) as error:  # which it never is by itself: a key or a check of a table refused something
+            if verb not in _REFUSED_BY_ID:
+                self.complain(f"I8 {verb} was refused by the tables: {error.message}")
+            raise
         finally:
             self._call_fault = None
+
+    def foreseen(self, verb: str, args: Any, kwargs: Any) -> set[str]:
+        """The transitions that a call is likely to make; whether it does is another matter."""
+        match verb:
+            case "settle":
+                return {f"RUNNING {settlement.event}" for settlement in args[1]}
+            case "claim":
+                idle = "SELECT 1 FROM running WHERE phase = 3 AND due_at <= ? LIMIT 1"
+                again = self.connection.execute(idle, (self.clock.now() + LEAD_US,)).fetchone()
+                return {"PENDING claim", "PENDING skip", *(["RETRYING claim"] if again else [])}
+            case "cancel_run":
+                seen = self.watch.runs.get(tuple(args[1]))
+                return set() if seen is None else {f"{seen.state} cancel"}
+            case "requeue":
+                return {"FAILED requeue", *(["SKIPPED requeue"] if kwargs.get("downstream") else [])}
+            case "discard":
+                return {"FAILED discard"}
+        return set()
 
     def _told(self, verb: str, steps: list[Step]) -> None:
         now_s = self._loop.time()
@@ -249,6 +272,8 @@ class World:
                 self.succeeded[job_id, at] = self._steps
             elif event == "requeue":
                 self.requeued[job_id, at] += 1
+            elif event == "discard":
+                self.discarded[job_id, at] += 1
             self._trace.write(f"{now_us} {verb} {job_id}@{at} {state} {event} {fence}\n")
 
     def _note(self, text: str) -> None:
@@ -266,6 +291,10 @@ class World:
         if fault not in SAME_CALL:
             self._struck_s[fault] = self._loop.time()
         self._note(f"! {fault} {machine}")
+
+    def complain(self, violation: str) -> None:
+        """Something was done that nobody may do."""
+        self.violations.append(violation)
 
     def crash(self, machine: Machine, for_s: float) -> None:
         """Kill a machine; another process is started in its place after a while."""
@@ -312,12 +341,14 @@ class World:
         life = self._pick(args["machine"], args.get("of"))
         if fault in TARGET_FAULTS or fault in REPORT_FAULTS:
             self.target.armed.append(Armed(fault, "", seconds))
+        elif "transition" in args:
+            self.aimed.append(Armed(fault, args["transition"], seconds))
         elif life is None:
             return
         elif fault in CALL_FAULTS:
-            life.link.armed.append(Armed(fault, args["verb"], seconds))
+            life.place.armed.append(Armed(fault, args["verb"], seconds))
         elif fault in HINT_FAULTS:
-            life.link.hint_faults.append(Armed(fault, "", seconds))
+            life.place.hint_faults.append(Armed(fault, "", seconds))
         else:
             self.strike(fault, life.machine.name)
             self._strike_machine(fault, life, seconds)
@@ -381,14 +412,15 @@ class World:
         self.healed_at = self.clock.now()
         self.store_away, self.slow_s = False, 0.0
         self.target.armed.clear()
+        self.aimed.clear()
         for place in self.cluster.places:
             place.skew_us, place.drift = 0, 0.0
+            place.armed.clear()
+            place.hint_faults.clear()
             life = place.life
             if life is None or life.machine.dead:
                 self.cluster.begin(place)
                 continue
-            life.link.armed.clear()
-            life.link.hint_faults.clear()
             life.link.cut = life.link.deaf = False
             if life.machine.frozen:
                 life.machine.thaw()
