@@ -92,12 +92,13 @@ class RunLogs:
 
 
 def _has(run: RunView, attempt: int, waits: bool) -> bool:
-    """Whether a run has an attempt; who waits may also mean one that is still to come."""
+    """Whether a run has an attempt, or will have it next; who waits may also mean a later one."""
     if any(row.attempt == attempt for row in run.attempts):
         return True
-    return run.state not in FINAL and (
-        (attempt == run.fence and run.state is State.RUNNING) or (waits and attempt > run.fence)
-    )
+    if run.state in FINAL:
+        return False
+    going_on = attempt == run.fence and run.state is State.RUNNING
+    return going_on or attempt == run.fence + 1 or (waits and attempt > run.fence)
 
 
 def _over_at(run: RunView, attempt: int | None) -> int | None:
