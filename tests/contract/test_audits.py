@@ -369,6 +369,35 @@ async def test_a_dead_letter_without_its_history(scene: Scene) -> None:
     assert named(report) == [(Kind.BROKEN, job.id, START_AT + MINUTE_US)]
 
 
+async def test_a_dead_letter_with_the_attempts_before_its_failure(scene: Scene) -> None:
+    job = await scene.create(spec(MINUTELY))
+    node = await scene.worker()
+    scene.pass_time(60)
+    await scene.plan()
+    [run] = await scene.take(node)
+    await scene.finish(run, Event.RETRY, due_at=scene.now + SECOND_US)
+    scene.pass_time(2)
+    [run] = await scene.take(node)
+    await scene.finish(run, Event.EXHAUST)
+    assert (await tally(scene)).failed == 1
+    await execute(scene.harness, f"DELETE FROM history WHERE attempt = {run.fence}")
+    report = await audit(scene.harness)
+    assert named(report) == [(Kind.BROKEN, job.id, run.scheduled_at)]
+    assert report.tally == Tally(expected=1, failed=1)
+
+
+async def test_a_dead_letter_beside_the_schedule_without_its_history(scene: Scene) -> None:
+    job = await scene.create(spec(MINUTELY))
+    await work(scene, 1, Event.EXHAUST)  # of a job without failures, that has all its lines, no more is read
+    await scene.run_now(job)
+    [run] = await scene.take(await scene.worker())
+    await scene.finish(run, Event.EXHAUST)
+    scene.pass_time(1)
+    assert (await tally(scene)).beside == 1
+    await execute(scene.harness, f"DELETE FROM history WHERE scheduled_at = {run.scheduled_at}")
+    assert named(await audit(scene.harness)) == [(Kind.BROKEN, job.id, run.scheduled_at)]
+
+
 async def test_a_run_that_a_parent_brought_about_and_that_is_gone(scene: Scene) -> None:
     root = await scene.create(spec(MINUTELY))
     child = await scene.create(spec(AfterTiming(parents=(root.id,))))

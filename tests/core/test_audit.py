@@ -156,6 +156,11 @@ def test_more_times_than_are_wanted_are_none() -> None:
         (runs((10, SUCCEEDED, SCHEDULED), (10, RETRYING, SCHEDULED)), Tally(lost=1), {Kind.BROKEN: 1, Kind.LOST: 1}),
         (runs((10, SUCCEEDED, SCHEDULED), live=((10, Place.RUNNING, SCHEDULED),)), Tally(waiting=1), {Kind.DOUBLE: 1}),
         (runs(live=((10, Place.DEAD, SCHEDULED),)), Tally(failed=1), {Kind.BROKEN: 1}),
+        (runs((10, RETRYING, SCHEDULED), live=((10, Place.DEAD, SCHEDULED),)), Tally(failed=1), {Kind.BROKEN: 1}),
+        (runs((10, SKIPPED, UPSTREAM), live=((10, Place.DEAD, REQUEUED),)), Tally(failed=1), {Kind.BROKEN: 1}),
+        (runs((10, SUCCEEDED, SCHEDULED), live=((7, Place.DEAD, MANUAL),)), Tally(succeeded=1, beside=1), {Kind.BROKEN: 1}),
+        (runs((10, SUCCEEDED, SCHEDULED), live=((7, Place.DEAD, SCHEDULED),)), Tally(succeeded=1), {Kind.BROKEN: 1, Kind.PHANTOM: 1}),
+        (runs((7, FAILED, MANUAL), (10, SUCCEEDED, SCHEDULED), live=((7, Place.DEAD, MANUAL),)), Tally(succeeded=1, beside=1), {}),
     ],
 )  # fmt: skip
 def test_one_expected_time(found: JobRuns, tally: Tally, kinds: dict[Kind, int]) -> None:

@@ -206,7 +206,7 @@ class _Story:
         for at, code in zip(runs.ats, runs.codes, strict=True):
             self._lines.setdefault(at, []).append(code)
         self._live = {one.scheduled_at: one for one in runs.live if one.place != Place.DEAD}
-        self._dead = {one.scheduled_at for one in runs.live if one.place == Place.DEAD}
+        self._dead = {one.scheduled_at: one for one in runs.live if one.place == Place.DEAD}
         self._told = Reconciliation(tally=Tally())
 
     def told(self, times: Sequence[int], possible: frozenset[int]) -> Reconciliation:
@@ -223,7 +223,7 @@ class _Story:
                     tally.count(state)
             else:
                 told.missing.append(at)
-        for at in sorted({*self._lines, *self._live} - expected):
+        for at in sorted({*self._lines, *self._live, *self._dead} - expected):
             self._state(at)
             if self._is_natural(at) and at not in possible:
                 self._find(Kind.PHANTOM, at, "a run of the schedule at a time that no version expected")
@@ -236,8 +236,9 @@ class _Story:
         last = self._last_line(at)
         live = self._live.get(at)
         if live is None:
-            if last is None:
-                self._find(Kind.BROKEN, at, "a dead letter of which history knows nothing")
+            if at in self._dead and last is not State.FAILED:
+                words = "of which history knows nothing" if last is None else f"but history ends with {last}"
+                self._find(Kind.BROKEN, at, f"a dead letter {words}")
                 return State.FAILED
             if last is State.RETRYING:
                 self._find(Kind.LOST, at, "it was to be tried again, and is nowhere")
@@ -259,7 +260,7 @@ class _Story:
 
     def _is_natural(self, at: int) -> bool:
         lines = self._lines.get(at)
-        code = lines[0] % CODE_BASE if lines else self._live[at].trigger
+        code = lines[0] % CODE_BASE if lines else (self._live.get(at) or self._dead[at]).trigger
         return code in _NATURAL_CODES
 
     def _find(self, kind: Kind, at: int, words: str) -> None:
