@@ -1,5 +1,6 @@
 """Why a time ran, waits, was skipped, is none or was lost: every verdict from what each store keeps."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -64,11 +65,20 @@ async def due_job(scene: Scene, **fields: Any) -> tuple[Job, int]:
     return job, at
 
 
-async def forget(harness: Harness, job_id: int, at: int) -> None:
-    """Remove every trace of a run, as no verb does."""
+LIVE_TABLES = ("planned", "running", "blocked", "waiting")
+
+
+async def forget(
+    harness: Harness,
+    job_id: int,
+    at: int,
+    tables: Sequence[str] = (*LIVE_TABLES, "dead", "history"),
+    where: str = "",
+) -> None:
+    """Remove every trace of a run, or some, as no verb does."""
     engine: Any = harness.store._engine  # type: ignore[attr-defined]
-    for table in ("planned", "running", "blocked", "waiting", "dead", "history"):
-        text = f"DELETE FROM {table} WHERE job_id = {job_id} AND scheduled_at = {at}"
+    for table in tables:
+        text = f"DELETE FROM {table} WHERE job_id = {job_id} AND scheduled_at = {at} {where}"
 
         if harness.shared:
 
@@ -495,6 +505,48 @@ async def test_a_row_that_vanished_is_said_to_be_lost(scene: Scene, ended: bool)
     verdict = await ask(scene, job, at)
     assert said(verdict) == (Word.LOST, Cause.MISSING)
     assert "LOST" in verdict.summary
+
+
+async def test_a_run_between_two_attempts_that_vanished_is_lost(scene: Scene) -> None:
+    job, at = await due_job(scene)
+    [run] = await scene.take(await scene.worker())
+    await scene.finish(run, Event.RETRY, tries=1, due_at=scene.now + HOUR_US, detail={"error": "refused"})
+    assert said(await ask(scene, job, at)) == (Word.WAITING, Cause.RETRY)
+    await forget(scene.harness, job.id, at, LIVE_TABLES)
+    verdict = await ask(scene, job, at)
+    assert said(verdict) == (Word.LOST, Cause.MISSING)
+    assert "refused" in verdict.summary
+
+
+@pytest.mark.parametrize("retried", [True, False])
+async def test_a_dead_letter_whose_failure_vanished_from_history_is_no_loss(
+    scene: Scene, retried: bool
+) -> None:
+    job, at = await due_job(scene)
+    node = await scene.worker()
+    [run] = await scene.take(node)
+    if retried:
+        await scene.finish(run, Event.RETRY, tries=1, due_at=scene.now + SECOND_US)
+        scene.pass_time(2)
+        [run] = await scene.take(node)
+    await scene.kill(run, "it broke")
+    assert "missing" not in told(await ask(scene, job, at))
+    await forget(scene.harness, job.id, at, ["history"], f"AND attempt = {run.fence}")
+    verdict = await ask(scene, job, at)
+    assert said(verdict) == (Word.RAN, Cause.FAILED)
+    assert "in the dead letters: it broke; its last line of history is missing" in verdict.summary
+    assert verdict.state is State.FAILED
+
+
+async def test_a_lost_time_of_a_deleted_job_names_no_backfill(scene: Scene) -> None:
+    job, at = await due_job(scene)
+    scene.pass_time(1)
+    await scene.delete(job)
+    await forget(scene.harness, job.id, at)
+    verdict = await ask(scene, job, at)
+    assert said(verdict) == (Word.LOST, Cause.MISSING)
+    assert "the job was deleted" in told(verdict)
+    assert "backfill" not in told(verdict)
 
 
 async def test_a_one_time_job_whose_run_vanished_is_lost(scene: Scene) -> None:

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
 from hourhand.core.dag import Missing
 from hourhand.core.identity import format_job_id, format_run_id
@@ -31,6 +32,7 @@ from hourhand.core.serving import Serves
 from hourhand.core.skipping import Skip
 from hourhand.core.why import (
     Cause,
+    DeadFact,
     KeptGap,
     LiveWorker,
     ParentFact,
@@ -136,6 +138,7 @@ GAP = KeptGap(
     ),
     decided_at=TODAY + HOUR_US,
 )
+DEAD = DeadFact(failed_at=TODAY + HOUR_US, tries=3, error="gave up\nat line 1")
 AFTER = version(timing=AfterTiming(parents=(5,)))
 
 TABLE: list[tuple[str, RunFacts, Word, Cause, str]] = [
@@ -251,10 +254,51 @@ TABLE: list[tuple[str, RunFacts, Word, Cause, str]] = [
         facts(
             TODAY,
             run(State.RETRYING, attempt(State.RETRYING, error="refused"), tries=1, due_at=NOW + HOUR_US),
+            live=True,
         ),
         Word.WAITING,
         Cause.RETRY,
         "refused",
+    ),
+    (
+        "to be tried again, and nowhere",
+        facts(TODAY, run(State.RETRYING, attempt(State.RETRYING, error="refused"), tries=1)),
+        Word.LOST,
+        Cause.MISSING,
+        "LOST: attempt 1 failed (refused)",
+    ),
+    (
+        "to be tried again, and dead",
+        facts(TODAY, run(State.RETRYING, attempt(State.RETRYING, error="refused"), tries=1), dead=DEAD),
+        Word.RAN,
+        Cause.FAILED,
+        "in the dead letters: gave up; its last line of history is missing",
+    ),
+    (
+        "dead without any history",
+        facts(TODAY, dead=DEAD),
+        Word.RAN,
+        Cause.FAILED,
+        "its last line of history is missing",
+    ),
+    (
+        "dead for longer than history is kept",
+        facts(
+            TODAY - 40 * DAY_US,
+            None,
+            version(from_at=0),
+            dead=structs.replace(DEAD, failed_at=TODAY - 40 * DAY_US),
+        ),
+        Word.RAN,
+        Cause.FAILED,
+        "kept for 30d only",
+    ),
+    (
+        "dead once, and sent back",
+        facts(TODAY, run(State.RUNNING, began_at=TODAY), dead=DEAD, live=True),
+        Word.RUNNING,
+        Cause.EXECUTING,
+        "running on w1",
     ),
     (
         "unserved",
@@ -402,6 +446,13 @@ TABLE: list[tuple[str, RunFacts, Word, Cause, str]] = [
         "will have none",
     ),
     ("forgotten", facts(TODAY - 40 * DAY_US, None, version(from_at=0)), Word.UNKNOWN, Cause.RETENTION, "30d"),
+    (
+        "lost by a deleted job",
+        facts(TODAY, None, version(to_at=NOW), version(2, from_at=NOW, deleted=True), unplanned_from=None),
+        Word.LOST,
+        Cause.MISSING,
+        "the job was deleted: create it again",
+    ),
     ("lost", facts(TODAY), Word.LOST, Cause.MISSING, "LOST"),
     (
         "lost by an earlier version",
@@ -427,6 +478,18 @@ def test_a_verdict_by_its_facts(known: RunFacts, word: Word, cause: Cause, words
     assert all(verdict.change)
     assert verdict.evidence
     assert "\n" not in verdict.summary
+
+
+@pytest.mark.parametrize("gap", [None, GAP])
+@pytest.mark.parametrize("found", [None, run(State.RETRYING, attempt(State.RETRYING))])
+def test_nothing_that_needs_the_job_is_advised_for_a_deleted_one(
+    gap: KeptGap | None, found: RunView | None
+) -> None:
+    versions = (version(to_at=NOW), version(2, from_at=NOW, deleted=True))
+    verdict = judge(facts(TODAY, found, *versions, unplanned_from=None, gap=gap), WORKING)
+    assert not any("hourhand " in one for one in verdict.change)
+    kept = judge(facts(TODAY, found, gap=gap), WORKING)
+    assert any("hourhand backfill create" in one or "hourhand jobs run" in one for one in kept.change)
 
 
 def test_attempts_that_never_began_are_counted() -> None:

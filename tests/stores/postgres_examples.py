@@ -262,6 +262,7 @@ LETTERS = {
     "dead_page_of": Example({**_LETTERS, **_END, "fingerprint": None, "job_id": DEADLY_JOB}),
     "dead_by_error": Example((BIG, PAGE), 20_000, "the newest of a tenant are counted"),
     "dead_by_job": Example((BIG, PAGE), 20_000, "the newest of a tenant are counted"),
+    "dead_at": Example((303, NOW_AT - 101 * SECOND_US)),
     "take_dead": Example((303, NOW_AT - 101 * SECOND_US, BIG)),
     "ask_cancel_run": Example((WIDE_JOB, NOW_AT - 1000)),
 }

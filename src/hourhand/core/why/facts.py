@@ -40,6 +40,14 @@ class ParentFact(msgspec.Struct, frozen=True, kw_only=True):
         return f"{self.name} ({format_job_id(self.job_id)})" if self.name else format_job_id(self.job_id)
 
 
+class DeadFact(msgspec.Struct, frozen=True, kw_only=True):
+    """What a dead letter keeps of a run that failed for good."""
+
+    failed_at: int
+    tries: int
+    error: str
+
+
 class RunFacts(msgspec.Struct, frozen=True, kw_only=True):
     """Everything that is kept about one nominal time of a job, as of one moment."""
 
@@ -50,6 +58,8 @@ class RunFacts(msgspec.Struct, frozen=True, kw_only=True):
     job: Job | None  # None when it was deleted
     versions: tuple[Version, ...]  # oldest first
     run: RunView | None
+    live: bool = False  # the run is where those are that have not ended; else only history knows it
+    dead: DeadFact | None = None
     others: tuple[RunView, ...] = ()  # runs of the job that are live, or ended around that time
     gap: KeptGap | None = None  # an outage of the clock that this time fell into
     skip: Skip | None = None

@@ -1,5 +1,6 @@
 """What verdicts about runs have in common: why a run exists, its attempts, what its job was for it. Pure."""
 
+from hourhand.core.instant import HOUR_US
 from hourhand.core.lifecycle import FINAL, State
 from hourhand.core.model import JobSpec, Trigger
 from hourhand.core.run import AttemptRow, RunView
@@ -7,6 +8,12 @@ from hourhand.core.why.facts import Evidence, RunFacts
 from hourhand.core.why.phrases import length, local, zone_name
 
 MOST_LISTED = 20  # attempts, or runs, that are told one by one
+REPORT_IT = (
+    "somebody has changed or restored the database behind the scheduler's back, or this is a bug: "
+    "keep the database as it is and report it"
+)
+
+_FORGOTTEN_US = HOUR_US  # what is about to be dropped may be gone already: rows go in batches
 
 
 _BESIDE = {
@@ -47,6 +54,18 @@ def attempts_of(run: RunView) -> list[Evidence]:
             Evidence(text=f"workers took it {given_back} times before and gave it back unstarted")
         )
     return evidence + [Evidence(text=_attempt_words(row), at=row.finished_at) for row in rows]
+
+
+def is_forgotten(facts: RunFacts, at: int) -> bool:
+    """Whether the history of what happened then may have been dropped."""
+    return at < facts.now_at - facts.keep_us + _FORGOTTEN_US
+
+
+def lost_with_job(facts: RunFacts) -> str | None:
+    """What is left to do about a time of a deleted job, of which nobody can have a run made; None where there is one."""
+    if facts.job is not None:
+        return None
+    return "nothing makes up for it, since the job was deleted: create it again, or do its work by hand elsewhere"
 
 
 def spec_of(facts: RunFacts, run: RunView) -> JobSpec:

@@ -9,15 +9,15 @@ import msgspec
 
 from hourhand.core.dag import Missing, goes_down
 from hourhand.core.identity import format_job_id
-from hourhand.core.instant import DAY_US, HOUR_US, format_instant
+from hourhand.core.instant import DAY_US, format_instant
 from hourhand.core.model import FOREVER, AfterTiming, OnceTiming, Version
 from hourhand.core.plan import expected_times, first_since
 from hourhand.core.schedule import Cron, preview
 from hourhand.core.why.facts import Cause, Evidence, ParentFact, RunFacts, Verdict, Word
+from hourhand.core.why.known import REPORT_IT, is_forgotten, lost_with_job
 from hourhand.core.why.phrases import length, listed, local, zone_name
 from hourhand.core.why.serving import Serving, obstacle
 
-_FORGOTTEN_US = HOUR_US  # what is about to be dropped may be gone already: rows go in batches
 _NEAR_DST_US = DAY_US  # how far from a time that was asked for what DST did is of interest
 
 
@@ -133,7 +133,7 @@ def _missed(facts: RunFacts, version: Version) -> Verdict:
             "a scheduler that lives at its time",
             f"a longer grace (--misfire-grace, now {length(gap.grace_us)}), or the policy catch_up "
             "with a --misfire-limit that reaches so far back",
-            _backfill(facts),
+            _made_up(facts),
         ),
         version=version.version,
         decided_at=facts.gap.decided_at,
@@ -315,25 +315,22 @@ def _lost(facts: RunFacts, version: Version) -> Verdict:
         summary="LOST: this time was promised, and there is no trace of it. This must not happen",
         evidence=tuple(evidence),
         change=(
-            _backfill(facts),
-            "somebody has changed or restored the database behind the scheduler's back, or this is a bug: "
-            "keep the database as it is and report it",
+            _made_up(facts),
+            REPORT_IT,
         ),
         version=version.version,
     )
 
 
-def _backfill(facts: RunFacts) -> str:
-    at = format_instant(facts.at)
-    return f"making up for it: hourhand backfill create {format_job_id(facts.job_id)} --from {at} --to {at}"
+def _made_up(facts: RunFacts) -> str:
+    job, at = format_job_id(facts.job_id), format_instant(facts.at)
+    return lost_with_job(facts) or f"making up for it: hourhand backfill create {job} --from {at} --to {at}"
 
 
 def _forgotten(facts: RunFacts, version: Version) -> bool:
     """Whether the history of a time may have been dropped; a one-time run may have been cancelled long before."""
-    kept_from = facts.now_at - facts.keep_us + _FORGOTTEN_US
-    if isinstance(version.spec.timing, OnceTiming):
-        return min(facts.at, facts.versions[0].from_at) < kept_from
-    return facts.at < kept_from
+    once = isinstance(version.spec.timing, OnceTiming)
+    return is_forgotten(facts, min(facts.at, facts.versions[0].from_at) if once else facts.at)
 
 
 def _was_not_told(facts: RunFacts) -> bool:

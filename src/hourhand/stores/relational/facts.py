@@ -1,6 +1,6 @@
 """Everything that is kept about one nominal time of a job, read on one snapshot. Never writes.
 
-Of deleted jobs too: their versions and history stay. Each part is bounded: the run itself, what the job runs now,
+Of deleted jobs too: their versions and history stay. Each part is bounded: the run itself, its dead letter, what the job runs now,
 a few runs around that time, the outage that it fell into, the parents of a job that follows others.
 """
 
@@ -14,7 +14,7 @@ from hourhand.core.lifecycle import FINAL, State
 from hourhand.core.model import AfterTiming, Version
 from hourhand.core.run import RunView
 from hourhand.core.skipping import Skip
-from hourhand.core.why import KeptGap, ParentFact, RunFacts, in_force, promised_by
+from hourhand.core.why import DeadFact, KeptGap, ParentFact, RunFacts, in_force, promised_by
 from hourhand.stores.relational.jobs import load
 from hourhand.stores.relational.membership import Settings
 from hourhand.stores.relational.reading import job_as_seen, live_runs, with_history
@@ -46,6 +46,8 @@ async def run_facts(tx: Tx, settings: Settings, tenant: str, key: RunKey) -> Run
         job=None if record is None else await job_as_seen(tx, record),
         versions=tuple(versions),
         run=run,
+        live=bool(mine),
+        dead=await _dead(tx, key),
         others=await _others(tx, tenant, key, run, live),
         gap=await _gap(tx, settings, key, versions),
         skip=await _skip(tx, key),
@@ -91,6 +93,11 @@ async def _gap(tx: Tx, settings: Settings, key: RunKey, versions: Sequence[Versi
         if kept.gap.to_at >= key.scheduled_at and policy in policies:
             return kept
     return None
+
+
+async def _dead(tx: Tx, key: RunKey) -> DeadFact | None:
+    row = await tx.one("dead_at", key)
+    return None if row is None else DeadFact(failed_at=row[0], tries=row[1], error=row[2])
 
 
 async def _skip(tx: Tx, key: RunKey) -> Skip | None:

@@ -46,6 +46,9 @@ CROSS JOIN LATERAL (
     SELECT * FROM dead WHERE tenant = $1 AND failed_at = g.failed_at AND job_id = g.job_id LIMIT 1) AS d
 LEFT JOIN LATERAL (SELECT name FROM jobs WHERE id = d.job_id LIMIT 1) AS j ON true ORDER BY g.count DESC;
 
+-- dead_at: a run's dead letter
+SELECT failed_at, tries, error FROM dead WHERE job_id = $1 AND scheduled_at = $2;
+
 -- take_dead: a dead letter leaves
 DELETE FROM dead WHERE job_id = $1 AND scheduled_at = $2 AND tenant = $3 RETURNING fence;
 

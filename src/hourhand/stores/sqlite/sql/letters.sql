@@ -37,6 +37,9 @@ CROSS JOIN dead AS d ON (d.job_id, d.scheduled_at) = (
     WHERE n.tenant = ?1 AND n.failed_at = g.failed_at AND n.job_id = g.job_id LIMIT 1)
 JOIN jobs AS j ON j.id = d.job_id ORDER BY g.count DESC;
 
+-- dead_at: a run's dead letter
+SELECT failed_at, tries, error FROM dead WHERE job_id = ? AND scheduled_at = ?;
+
 -- take_dead: a dead letter leaves
 DELETE FROM dead WHERE job_id = ? AND scheduled_at = ? AND tenant = ? RETURNING fence;
 
