@@ -19,6 +19,7 @@ from hourhand.core.instant import (
     format_instant,
     parse_compact_instant,
     parse_duration,
+    parse_given_instant,
     parse_instant,
 )
 
@@ -62,6 +63,31 @@ def test_parse_instant(text: str, at: int) -> None:
 def test_parse_instant_refuses(text: str, words: str) -> None:
     with pytest.raises(ValueError, match=words):
         parse_instant(text)
+
+
+@pytest.mark.parametrize(
+    "text", ["9999-12-31T23:59:59-23:59", "0001-01-01T00:00:00+23:59", "0001-01-01T00:00:00+00:00:01"]
+)
+def test_what_cannot_be_printed_is_not_read(text: str) -> None:
+    with pytest.raises(ValueError, match="outside of the years"):
+        parse_instant(text)
+
+
+@pytest.mark.parametrize(
+    ("first", "beyond"),
+    [
+        ("0102-01-01T00:00:00Z", "0101-12-31T23:59:59.999999Z"),
+        ("9898-12-31T23:59:59.999999Z", "9899-01-01T00:00:00Z"),
+        ("9899-01-01T00:30:00+01:00", "9898-12-31T23:30:00-01:00"),
+    ],
+)
+def test_given_times_leave_room_to_compute_around_them(first: str, beyond: str) -> None:
+    at = parse_given_instant(first)
+    for there in (at - LONGEST_DURATION_US, at + LONGEST_DURATION_US):
+        for zone in ("Pacific/Kiritimati", "Pacific/Pago_Pago"):
+            assert parse_instant(format_in_zone(there, ZoneInfo(zone))) == there
+    with pytest.raises(ValueError, match="outside of the years 0102 to 9898"):
+        parse_given_instant(beyond)
 
 
 @given(instants)

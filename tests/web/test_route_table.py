@@ -213,3 +213,77 @@ async def test_no_body_is_answered_with_a_crash(client: httpx2.AsyncClient, body
                 method, f"/v1{path}", content=body, headers={"Content-Type": "application/json"}
             )
             assert answer.status_code < 500, f"{method} {path} {answer.text}"
+
+
+TIMED = [
+    (route, name)
+    for route in ROUTES
+    for name in sorted({field.alias for field in route.dependant.query_params} & {"at", "from", "to"})
+]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "9999-12-31T23:59:59Z",
+        "9999-12-31T23:59:59-23:59",
+        "9899-01-01T00:00:00Z",
+        "0101-12-31T23:59:59Z",
+        "0001-01-01T00:00:00Z",
+        "0001-01-01T00:00:00+23:59",
+    ],
+)
+async def test_times_too_far_away_are_refused_with_the_years_that_are_not(
+    client: httpx2.AsyncClient, text: str
+) -> None:
+    job_id = await create(client)
+    assert {route.name for route, _ in TIMED} == {
+        "audit",
+        "job_graph",
+        "job_why",
+        "list_dead_letters",
+        "list_runs",
+    }
+    for route, name in TIMED:
+        path = route.path.replace("{job_id}", job_id)
+        answer = await client.get(f"/v1{path}", params={name: text})
+        assert answer.status_code == 422, f"{path} {answer.text}"
+        [fault] = answer.json()["errors"]
+        assert (fault["pointer"], fault["hint"]) == (f"?{name}", "within the years 0102 to 9898 in UTC")
+    answer = await client.post("/v1/jobs", json={**DAILY, "starts_at": text})
+    assert answer.status_code == 422, answer.text
+    [fault] = answer.json()["errors"]
+    assert (fault["pointer"], fault["hint"]) == ("/starts_at", "within the years 0102 to 9898 in UTC")
+
+
+@pytest.mark.parametrize("text", ["9898-12-31T23:59:59.999999Z", "0102-01-01T00:00:00Z"])
+@pytest.mark.parametrize(
+    "timing",
+    [
+        {"cron": "0 9 * * *", "tz": "Pacific/Kiritimati"},
+        {"cron": "0 0 29 2 *", "tz": "America/New_York"},
+        {"cron": None, "tz": None, "every": "36525d"},
+        {"cron": None, "tz": None, "at": "9898-12-31T23:59:59.999999Z"},
+    ],
+)
+async def test_the_first_and_the_last_time_that_may_be_given_are_answered(
+    client: httpx2.AsyncClient, text: str, timing: dict[str, Any]
+) -> None:
+    job_id = await create(client, **timing)
+    for route, name in TIMED:
+        path = route.path.replace("{job_id}", job_id)
+        answer = await client.get(f"/v1{path}", params={name: text})
+        assert answer.status_code < 500, f"{path} {answer.text}"
+    for method, path, body in [
+        ("POST", f"/jobs/{job_id}/pause", {"until": text}),
+        ("POST", f"/jobs/{job_id}/skip", {"at": text}),
+        ("POST", "/backfills", {"job": job_id, "from": text}),
+        ("POST", "/backfills", {"job": job_id, "from": "2027-01-10T00:00:00Z", "to": text}),
+        ("POST", "/schedules/preview", {"cron": "0 9 * * *", "tz": "Asia/Tokyo", "after": text}),
+        ("POST", "/schedules/preview", {"every": "36525d", "after": text, "n": 1}),
+        ("GET", f"/jobs/{job_id}", None),
+        ("GET", f"/jobs/{job_id}/status", None),
+        ("GET", f"/jobs/{job_id}/next", None),
+    ]:
+        answer = await client.request(method, f"/v1{path}", json=body)
+        assert answer.status_code < 500, f"{method} {path} {answer.text}"

@@ -10,12 +10,15 @@ import typer
 from hourhand.clock import SystemClock
 from hourhand.core.instant import (
     DAY_US,
+    GIVEN_YEARS,
     HOUR_US,
     MINUTE_US,
     SECOND_US,
     format_in_zone,
     format_instant,
+    may_be_given,
     parse_duration,
+    parse_given_instant,
     parse_instant,
 )
 from hourhand.errors import NotFound
@@ -41,7 +44,7 @@ def now() -> int:
 def instant(text: str, option: str) -> int:
     """The instant that an option names."""
     try:
-        return parse_instant(text)
+        return parse_given_instant(text)
     except ValueError as error:
         raise typer.BadParameter(str(error), param_hint=option) from None
 
@@ -64,7 +67,10 @@ def moment(text: str, zone: str, now_at: int, option: str) -> int:
         wall = day.replace(**clock, microsecond=0, tzinfo=info)
     except ValueError as error:
         raise typer.BadParameter(f"{text!r} is no time: {error}", param_hint=option) from None
-    return round(wall.timestamp()) * SECOND_US
+    at = round(wall.timestamp()) * SECOND_US
+    if not may_be_given(at):
+        raise typer.BadParameter(f"{text!r} lies outside of {GIVEN_YEARS}", param_hint=option)
+    return at
 
 
 def duration_s(text: str | None, option: str) -> float | None:
@@ -87,7 +93,10 @@ def day_or_time(text: str | None, zone: str) -> str | None:
         midnight = datetime.fromisoformat(text).replace(tzinfo=zone_info(zone))
     except ValueError:
         return text  # the server says why
-    return format_instant(round(midnight.timestamp()) * SECOND_US)
+    at = round(midnight.timestamp()) * SECOND_US
+    return (
+        format_instant(at) if may_be_given(at) else f"{text}T00:00:00Z"
+    )  # the server says from when to when
 
 
 def in_zone(text: str | None, zone: str | None) -> str | None:

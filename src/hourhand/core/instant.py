@@ -20,6 +20,17 @@ LONGEST_DURATION_US = 36_525 * DAY_US
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 
+FIRST_GIVEN_YEAR, LAST_GIVEN_YEAR = 102, 9898
+"""The years of times that people give. What is computed from them, at most the longest duration away, then still
+lies in the years 2 to 9998, which can be printed in every zone."""
+
+GIVEN_YEARS = f"the years {FIRST_GIVEN_YEAR:04d} to {LAST_GIVEN_YEAR:04d} in UTC"
+
+_PRINTED_FROM = (datetime.min.replace(tzinfo=UTC) - _EPOCH) // _MICROSECOND
+_PRINTED_TO = (datetime.max.replace(tzinfo=UTC) - _EPOCH) // _MICROSECOND
+_GIVEN_FROM = (datetime(FIRST_GIVEN_YEAR, 1, 1, tzinfo=UTC) - _EPOCH) // _MICROSECOND
+_GIVEN_TO = (datetime(LAST_GIVEN_YEAR + 1, 1, 1, tzinfo=UTC) - _EPOCH) // _MICROSECOND - 1
+
 _RFC3339 = re.compile(
     r"(\d{4})-(\d\d)-(\d\d)[Tt ](\d\d):(\d\d):(\d\d)(?:\.(\d{1,6})0*)?([Zz]|[+-]\d\d:\d\d(?::\d\d)?)?",
     re.ASCII,
@@ -43,8 +54,15 @@ _DURATION_ALLOWED = (
 )
 
 
+class OutOfYears(ValueError):
+    """A time that is well spelled, but too far away."""
+
+
 def parse_instant(text: str) -> int:
-    """The instant an RFC 3339 time names; it must say its offset, for a time without one is ambiguous."""
+    """The instant an RFC 3339 time names; it must say its offset, for a time without one is ambiguous.
+
+    This reads whatever is printed here; times that people give are read by `parse_given_instant`.
+    """
     match = _RFC3339.fullmatch(text.strip())
     if match is None:
         raise ValueError(f"{_shown(text)} is not an RFC 3339 time such as 2026-11-16T08:00:00Z")
@@ -54,7 +72,23 @@ def parse_instant(text: str) -> int:
             f"{_shown(text)} has no offset, so it names no instant: "
             "end it with Z or an offset such as 2026-11-16T08:00:00+01:00"
         )
-    return _from_parts(text, match) - _offset_us(text, offset)
+    at = _from_parts(text, match) - _offset_us(text, offset)
+    if not _PRINTED_FROM <= at <= _PRINTED_TO:
+        raise OutOfYears(f"{_shown(text)} lies outside of {GIVEN_YEARS}")
+    return at
+
+
+def parse_given_instant(text: str) -> int:
+    """The instant that somebody outside names; `OutOfYears` where there is no room to compute around it."""
+    at = parse_instant(text)
+    if not may_be_given(at):
+        raise OutOfYears(f"{_shown(text)} lies outside of {GIVEN_YEARS}")
+    return at
+
+
+def may_be_given(at: int) -> bool:
+    """Whether an instant lies in the years of times that people give."""
+    return _GIVEN_FROM <= at <= _GIVEN_TO
 
 
 def format_instant(at: int) -> str:

@@ -12,7 +12,7 @@ from pydantic import PlainValidator, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
 from hourhand.core.backfill import MAX_RATE, Order, parse_rate
-from hourhand.core.instant import parse_duration, parse_instant
+from hourhand.core.instant import GIVEN_YEARS, OutOfYears, parse_duration, parse_given_instant
 from hourhand.core.model import (
     MAX_CONCURRENCY,
     Delivery,
@@ -91,7 +91,9 @@ def _instant(value: object) -> int:
     if not isinstance(value, str):
         raise misfit(_INSTANT_EXPECTED, shown(value))
     try:
-        return parse_instant(value)
+        return parse_given_instant(value)
+    except OutOfYears:
+        raise misfit(_INSTANT_EXPECTED, shown(value), f"within {GIVEN_YEARS}") from None
     except ValueError as error:
         missing_offset = "has no offset" in str(error)
         raise misfit(

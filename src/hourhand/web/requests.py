@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 from hourhand.core.fault import Fault
 from hourhand.core.identity import RunKey, parse_job_id, parse_run_id
-from hourhand.core.instant import parse_instant
+from hourhand.core.instant import GIVEN_YEARS, OutOfYears, parse_given_instant
 from hourhand.errors import Invalid, NotFound
 from hourhand.web.faults import pointer_to, refusal, unknown_field
 from hourhand.web.json_text import read_object
@@ -109,12 +109,12 @@ def instant_in(text: str | None, name: str) -> int | None:
     if text is None:
         return None
     try:
-        return parse_instant(_BARE_PLUS.sub("+", text))
+        return parse_given_instant(_BARE_PLUS.sub("+", text))
     except ValueError as error:
         expected = "an RFC 3339 time with its offset, such as 2026-11-16T08:00:00Z"
-        raise Invalid(
-            str(error), [Fault(pointer=f"?{name}", expected=expected, got=repr(text[:60]))]
-        ) from None
+        hint = f"within {GIVEN_YEARS}" if isinstance(error, OutOfYears) else None
+        fault = Fault(pointer=f"?{name}", expected=expected, got=repr(text[:60]), hint=hint)
+        raise Invalid(str(error), [fault]) from None
 
 
 def api_prefix(request: Request) -> str:
