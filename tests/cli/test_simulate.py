@@ -66,6 +66,9 @@ def test_durations_and_failures_are_for_all_or_for_those_named(jobs: Path) -> No
         (("--outage", "2026-11-16T01:00:00Z"), "expected FROM..TO"),
         (("--outage", "2026-11-16T02:00:00Z..2026-11-16T01:00:00Z"), "FROM before TO"),
         (("--outage", "2026-11-16T02:00:00Z..2026-11-18T01:00:00Z"), "within the days"),
+        (("--start", "9999-12-31T00:00:00Z"), "outside of the years 0102 to 9898"),
+        (("--start", "9898-12-31T00:00:00Z"), "outside of the years 0102 to 9898"),
+        (("--outage", "2026-11-16T02:00:00Z..9999-12-31T23:59:59-23:59"), "outside of the years"),
         (("--from-server",), "either files and modules, or --from-server"),
     ],
 )
@@ -81,6 +84,31 @@ def test_what_is_not_right_is_told(
 def test_nothing_to_simulate(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["simulate"], Heard()) == 2
     assert "say what to simulate" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("text", ["", "# none yet\n", "jobs: []\n", "set: a\njobs: []\n", "[]"])
+def test_files_without_jobs(jobs: Path, text: str, capsys: pytest.CaptureFixture[str]) -> None:
+    jobs.write_text(text)
+    heard = Heard()
+    assert run(["simulate", "jobs.yaml", *SINCE], heard) == 2
+    assert capsys.readouterr().err == "error: there are no jobs in jobs.yaml; nothing was simulated\n"
+    assert heard.wish is None
+
+
+@pytest.mark.parametrize("start", ["9898-12-30T23:59:59Z", "0102-01-01T00:00:00Z"])
+def test_the_first_and_the_last_days_there_are(
+    jobs: Path, start: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["simulate", "jobs.yaml", "--start", start, "--days", "1"], Wired()) == 0
+    assert "3 jobs, 72 runs expected" in capsys.readouterr().out
+
+
+def test_pools_are_no_limit_and_that_is_said(jobs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["simulate", "jobs.yaml", *SINCE], Wired()) == 0
+    assert capsys.readouterr().err == ""
+    jobs.write_text(JOBS.replace("key: etl-a,", "key: etl-a, pool: gpu,").replace("b,", "b, pool: default,"))
+    assert run(["simulate", "jobs.yaml", *SINCE], Wired()) == 0
+    assert capsys.readouterr().err == "note: simulated workers serve all pools, also gpu\n"
 
 
 def test_a_servers_jobs(hourhand: Callable[..., Done], server: str) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import typer
 
-from hourhand.cli.times import moment
+from hourhand.cli.times import day_or_time, moment
 from hourhand.core.instant import format_instant, parse_instant
 from hourhand.core.serving import Serves
 from hourhand.core.why import LiveWorker, Serving, judge
@@ -51,6 +51,41 @@ def test_today_is_the_zones_day() -> None:
 def test_what_is_no_time_is_said_so(text: str) -> None:
     with pytest.raises(typer.BadParameter):
         moment(text, "UTC", MONDAY, "TIME")
+
+
+@pytest.mark.parametrize(
+    ("text", "zone"),
+    [
+        ("9999-12-31T23:59:59Z", "UTC"),
+        ("9999-12-31T23:59:59-23:59", "UTC"),
+        ("9999-12-31 23:59", "America/New_York"),
+        ("0001-01-01 00:00", "Asia/Tokyo"),
+    ],
+)
+def test_times_too_far_away_are_said_to_be(text: str, zone: str) -> None:
+    with pytest.raises(typer.BadParameter, match="outside of the years 0102 to 9898"):
+        moment(text, zone, MONDAY, "TIME")
+
+
+@pytest.mark.parametrize("text", ["9999-12-31", "0001-01-01"])
+@pytest.mark.parametrize("zone", ["America/New_York", "Asia/Tokyo"])
+def test_a_date_too_far_away_is_left_to_the_server(text: str, zone: str) -> None:
+    assert day_or_time(text, zone) == f"{text}T00:00:00Z"
+
+
+def test_the_id_of_a_run_takes_no_time_and_other_times_are_told_their_forms(hourhand, server) -> None:
+    hourhand("jobs", "create", "why-forms", "--cron", "0 9 * * *", "--url", "https://example.com")
+    run_id = hourhand("-q", "why", "why-forms", "next").out.strip()
+    assert hourhand("-q", "why", run_id).out.strip() == run_id
+    done = hourhand("why", run_id, "next")
+    assert (done.code, done.out) == (2, "")
+    assert f"{run_id} is the id of a run, which says its time: leave out TIME" in done.err
+    done = hourhand("why", "why-forms", "tomorrow")
+    assert (done.code, done.out) == (2, "")
+    assert "'yesterday 09:00', '2026-11-16 09:00', or RFC 3339" in done.err
+    done = hourhand("why", "why-forms", "9999-12-31T23:59:59Z")
+    assert (done.code, done.out) == (2, "")
+    assert "outside of the years 0102 to 9898" in done.err
 
 
 def test_a_verdict_for_people_and_for_programs(hourhand, server) -> None:

@@ -13,11 +13,14 @@ import typer
 from hourhand.cli.failures import Usage
 from hourhand.cli.launch import Launch, RefusedJobs, SimulatedJob, SimulationWish
 from hourhand.cli.options import Call, command
+from hourhand.cli.text import clean
 from hourhand.cli.times import instant, now
+from hourhand.core.instant import GIVEN_YEARS, may_be_given
 
 MAX_DAYS = 366
 _DAY_US = 86_400_000_000
 _SECOND_US = 1_000_000
+_POOLS_SHOWN = 5
 _RATE = re.compile(r"(\d{1,3}(?:\.\d+)?)%|(0?\.\d+|[01](?:\.0+)?)")
 
 
@@ -67,9 +70,12 @@ def register(app: typer.Typer, launch: Launch) -> None:
 
         start_at = now() // _SECOND_US * _SECOND_US if start is None else instant(start, "--start")
         end_at = start_at + days * _DAY_US
+        if not may_be_given(end_at):
+            raise Usage(f"--start, --days: their end lies outside of {GIVEN_YEARS}")
         if from_server and sources:
             raise Usage("say either files and modules, or --from-server")
         jobs = _from_server(call) if from_server else _from_files(sources)
+        _note_pools(call, jobs)
         wish = SimulationWish(
             jobs=_with_habits(jobs, duration or (), fail or ()),
             start_at=start_at,
@@ -101,6 +107,8 @@ def _from_files(sources: Sequence[str] | None) -> list[Named]:
         wanted = read_sources([*files(named_files), *modules(named_modules)])
     except FileFaults as error:
         raise FileFaults(error.found, "nothing was simulated") from None
+    if not wanted.jobs:  # for apply that is a set to prune; here it is most likely the wrong file
+        raise Usage(f"there are no jobs in {', '.join(sources or ())}; nothing was simulated")
     return [
         Named(names=_names(job.document), document=job.document, file_job=job) for job in wanted.jobs.values()
     ]
@@ -110,6 +118,16 @@ def _from_server(call: Call) -> list[Named]:
     from hourhand.cli.files.listing import all_jobs
 
     return [Named(names=_names(job), document=job) for job in all_jobs(call.client)]
+
+
+def _note_pools(call: Call, jobs: Sequence[Named]) -> None:
+    """Say that pools are no limit here: on a server a run waits where nobody serves its pool."""
+    from hourhand.core.model import DEFAULT_POOL
+
+    pools = sorted({str(job.document.get("pool") or DEFAULT_POOL) for job in jobs} - {DEFAULT_POOL})
+    if pools:
+        shown = ", ".join(pools[:_POOLS_SHOWN]) + (", …" if len(pools) > _POOLS_SHOWN else "")
+        call.out.note(clean(f"note: simulated workers serve all pools, also {shown}"))
 
 
 def _names(document: Mapping[str, Any]) -> tuple[str, ...]:

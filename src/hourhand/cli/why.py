@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from hourhand.cli.failures import FINDINGS
+from hourhand.cli.failures import FINDINGS, Usage
 from hourhand.cli.options import Call, command
 from hourhand.cli.references import known_job
 from hourhand.cli.text import clean
@@ -16,6 +16,7 @@ from hourhand.core.instant import format_instant
 
 _NAMED = ("last", "next")
 _LOST = "lost"
+_FORMS = "last (the newest that is due), next, 09:00, 'Sat 09:00', 'yesterday 09:00', '2026-11-16 09:00', or RFC 3339"
 
 
 def register(app: typer.Typer) -> None:
@@ -33,7 +34,7 @@ def why(
         str | None,
         typer.Argument(
             metavar="[TIME]",
-            help="Which: last (the newest that is due), next, 09:00, 'Sat 09:00', 'yesterday 09:00', or RFC 3339.",
+            help=f"Which: {_FORMS}.",
         ),
     ] = None,
 ) -> int:
@@ -46,15 +47,23 @@ def why(
 
 def _asked(call: Call, reference: str, time: str | None) -> tuple[dict[str, Any], str]:
     """The job and the time that are meant; the id of a run says both."""
-    if time is None and "@" in reference:
+    if "@" in reference:
         with contextlib.suppress(ValueError):
             key = parse_run_id(reference)
+            if time is not None:
+                raise Usage(
+                    f"{reference} is the id of a run, which says its time: leave out TIME, or name the job"
+                )
             return {"job_id": format_job_id(key.job_id)}, format_instant(key.scheduled_at)
     found = known_job(call, reference)
     word = "last" if time is None else time.strip().lower()
     if time is None or word in _NAMED:
         return found, word
-    return found, format_instant(moment(time, zone_of(found, call.tz), now(), "TIME"))
+    try:
+        at = moment(time, zone_of(found, call.tz), now(), "TIME")
+    except typer.BadParameter as error:
+        raise typer.BadParameter(f"{error.message}; TIME is {_FORMS}", param_hint="TIME") from None
+    return found, format_instant(at)
 
 
 def _show(call: Call, answer: Mapping[str, Any]) -> None:
