@@ -3,8 +3,10 @@
 import argparse
 import sys
 import time
+from collections import Counter
 from pathlib import Path
 
+from tests.sim.coverage import Pair, unmet
 from tests.sim.script import Script, write_script
 from tests.sim.shrink import shrink
 from tests.sim.simulation import Report, run_script
@@ -21,11 +23,15 @@ def main() -> int:
     asked = parser.parse_args()
     seeds = [asked.seed] if asked.seed is not None else range(asked.first, asked.first + asked.seeds)
     failed = False
+    told: Counter[str] = Counter()
+    pairs: Counter[Pair] = Counter()
     for seed in seeds:
         script = write_script(seed)
         begun_s = time.perf_counter()
         report = run_script(script)
         print(summary(report, time.perf_counter() - begun_s), flush=True)
+        told.update(transitions=report.total, faults=report.faults.total())
+        pairs.update(report.pairs)
         if asked.trace is not None:
             asked.trace.write_text(report.trace)
         if report.violations:
@@ -33,6 +39,12 @@ def main() -> int:
             print(complaint(report))
             if not asked.no_shrink:
                 tell_shrunk(script, report)
+    if len(seeds) > 1:
+        print(
+            f"{len(seeds)} seeds: {told['transitions']:,} transitions, {told['faults']:,} faults,"
+            f" {len(pairs):,} pairs of the two, the rarest {min(pairs.values(), default=0)} times;"
+            f" {len(unmet(pairs)):,} pairs have not met"
+        )
     return int(failed)
 
 
