@@ -57,6 +57,8 @@ def main(how: str, invariant: str, seeds: list[int]) -> int:
     simulation.World = UnheardWorld if how == UNHEARD else RefereedWorld  # type: ignore[misc]
     for seed in seeds:
         for violation in run_seed(seed, size=SIZE).violations:
+            if how == UNHEARD and violation.startswith("I10 "):
+                continue  # who is told nothing looks every few seconds, which is no fault of a flood
             if invariant in ("-", violation.partition(" ")[0]):
                 print(f"{seed} {' '.join(violation.split())[:_LONGEST]}")
                 return BROKEN

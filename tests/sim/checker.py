@@ -81,6 +81,7 @@ def _unfinished(world: Any) -> list[Any]:
             " UNION ALL SELECT 'blocked', b.job_id, b.scheduled_at, b.due_at FROM blocked b"
             " LEFT JOIN jobs j ON j.id = b.job_id WHERE j.id IS NULL OR j.paused"
             " UNION ALL SELECT 'waiting', w.job_id, w.scheduled_at, w.deadline_at FROM waiting w WHERE w.deadline_at < :late"
+            " UNION ALL SELECT 'untended', id, attend_at, attend_at FROM jobs WHERE attend_at < :now"
             " ORDER BY 1, 2, 3",
             {"now": now_at, "late": now_at - _OVERDUE_US},
         )
