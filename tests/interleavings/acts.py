@@ -7,8 +7,10 @@ from hourhand.core.identity import RunKey
 from hourhand.core.instant import DAY_US, SECOND_US
 from hourhand.core.lifecycle import Event
 from hourhand.core.model import AfterTiming, Job, Misfire, MisfirePolicy
+from hourhand.core.report import Report, ReportOutcome, report_token
 from hourhand.errors import Conflict, Invalid
 from hourhand.ports.store import Changed, Claim, LeaseLost
+from hourhand.services.reports import Reports
 from tests.contract.builders import draft, every, outcome, spec
 from tests.contract.harness import START_AT
 from tests.contract.scene import Scene
@@ -68,6 +70,19 @@ def settles(place: int = 0, event: Event = Event.SUCCEED) -> Act:
         return await scene.settle(end)
 
     return act
+
+
+async def reports_late(scene: Scene, stage: Stage) -> list[Conflict]:
+    """The target of an attempt that is over says that it went well; says what was refused."""
+    run = stage.runs[0]
+    key = await scene.store.report_key(run.job_id)
+    assert key is not None
+    told = Report(attempt=run.fence, outcome=ReportOutcome.SUCCEEDED)
+    try:
+        await Reports(store=scene.store).take(run.key, report_token(key, run.run_id, run.fence), told)
+    except Conflict as refusal:
+        return [refusal]
+    return []
 
 
 async def gives_back(scene: Scene, stage: Stage) -> Any:

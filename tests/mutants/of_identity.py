@@ -82,8 +82,9 @@ MUTANTS = (
         "stores/sqlite/sql/reports.sql",
         "WHERE r.job_id = ?1 AND r.scheduled_at = ?2 AND r.fence = ?3 AND r.phase IN (1, 2)",
         "WHERE r.job_id = ?1 AND r.scheduled_at = ?2 AND ?3 = ?3 AND r.phase IN (1, 2)",
-        SIMULATION,
-        "I7",
+        f"{ORDERED}[claim/late_report]",
+        "I5",
+        "claim/late report as",
     ),
     Mutant(
         "fence-of-segments",
