@@ -1,38 +1,26 @@
-"""Every verdict by the facts it is made from, without a store; lateness and its parts; who is missing."""
+"""Every verdict by the facts it is made from, without a store; and who is missing."""
 
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from msgspec import structs
 
 from hourhand.core.dag import Missing
 from hourhand.core.identity import format_job_id, format_run_id
-from hourhand.core.instant import DAY_US, HOUR_US, SECOND_US, format_instant, parse_instant
+from hourhand.core.instant import DAY_US, HOUR_US, parse_instant
 from hourhand.core.lifecycle import State
 from hourhand.core.model import (
-    FOREVER,
-    AfterTiming,
     CronTiming,
-    Job,
-    JobSpec,
-    MisfirePolicy,
     OnceTiming,
     Overlap,
-    PythonTarget,
     ShellTarget,
-    Timing,
     Trigger,
-    Version,
 )
-from hourhand.core.plan import Gap
-from hourhand.core.run import AttemptRow, Progress, RunView
+from hourhand.core.run import Progress, RunView
 from hourhand.core.serving import Serves
 from hourhand.core.skipping import Skip
 from hourhand.core.why import (
     Cause,
-    DeadFact,
     KeptGap,
     LiveWorker,
     ParentFact,
@@ -43,103 +31,23 @@ from hourhand.core.why import (
     judge,
     nearest_times,
 )
-
-NOW = parse_instant("2026-11-16T12:00:00Z")
-CREATED = NOW - 10 * DAY_US
-KEEP = 30 * DAY_US
-JOB = 77
-DAILY = CronTiming(expression="0 9 * * *")
-TODAY = parse_instant("2026-11-16T09:00:00Z")
-TOMORROW = TODAY + DAY_US
-WORKING = Serving(workers=(LiveWorker(name="w1"),), schedulers=("s1",), horizon_us=60 * SECOND_US)
-PARENT = ParentFact(job_id=5, name="load", since_at=CREATED)
-
-
-def spec_(timing: Timing = DAILY, **fields: Any) -> JobSpec:
-    return JobSpec(timing=timing, target=fields.pop("target", PythonTarget(function="app:run")), **fields)
-
-
-def version(number: int = 1, *, timing: Timing = DAILY, **fields: Any) -> Version:
-    known = {"paused", "note", "from_at", "until", "to_at", "deleted"}
-    own = {name: fields.pop(name) for name in known & fields.keys()}
-    defaults: dict[str, Any] = {
-        "paused": False,
-        "note": None,
-        "from_at": CREATED,
-        "until": FOREVER,
-        "to_at": None,
-    }
-    return Version(job_id=JOB, version=number, spec=spec_(timing, **fields), **(defaults | own))
-
-
-def run(state: State, *attempts: AttemptRow, **fields: Any) -> RunView:
-    defaults: dict[str, Any] = {
-        "job_id": JOB,
-        "scheduled_at": TODAY,
-        "tenant": "default",
-        "state": state,
-        "trigger": Trigger.SCHEDULED,
-        "due_at": TODAY,
-        "tries": 0,
-        "fence": len(attempts),
-        "version": 1,
-        "worker": "w1",
-        "attempts": attempts,
-    }
-    return RunView(**(defaults | fields))
-
-
-def attempt(
-    state: State = State.SUCCEEDED,
-    *,
-    late_s: float | None = 0,
-    took_s: float = 1,
-    number: int = 1,
-    **detail: Any,
-) -> AttemptRow:
-    started_at = None if late_s is None else TODAY + round(late_s * SECOND_US)
-    return AttemptRow(
-        attempt=number,
-        state=state,
-        due_at=TODAY,
-        started_at=started_at,
-        finished_at=(started_at or TODAY) + round(took_s * SECOND_US),
-        worker=None if late_s is None else "w1",
-        version=1,
-        detail=detail or None,
-    )
-
-
-def facts(at: int = TODAY, found: RunView | None = None, *versions: Version, **fields: Any) -> RunFacts:
-    versions = versions or (version(),)
-    last = versions[-1]
-    job = Job(
-        id=JOB, tenant="default", spec=last.spec, since=last.from_at, created_at=CREATED, updated_at=CREATED
-    )
-    defaults: dict[str, Any] = {"job": None if last.deleted else job, "unplanned_from": TOMORROW}
-    return RunFacts(
-        job_id=JOB, at=at, now_at=NOW, keep_us=KEEP, versions=versions, run=found, **(defaults | fields)
-    )
-
-
-def skipped(**detail: Any) -> RunView:
-    return run(State.SKIPPED, attempt(State.SKIPPED, late_s=None, **detail))
-
-
-GAP = KeptGap(
-    gap=Gap(
-        from_at=TODAY - DAY_US,
-        to_at=TODAY,
-        policy=MisfirePolicy.RUN_ONCE,
-        grace_us=60 * SECOND_US,
-        limit=100,
-        missed=2,
-        ran=1,
-    ),
-    decided_at=TODAY + HOUR_US,
+from tests.core.why_facts import (
+    AFTER,
+    CREATED,
+    DEAD,
+    GAP,
+    JOB,
+    NOW,
+    PARENT,
+    TODAY,
+    TOMORROW,
+    WORKING,
+    attempt,
+    facts,
+    run,
+    skipped,
+    version,
 )
-DEAD = DeadFact(failed_at=TODAY + HOUR_US, tries=3, error="gave up\nat line 1")
-AFTER = version(timing=AfterTiming(parents=(5,)))
 
 TABLE: list[tuple[str, RunFacts, Word, Cause, str]] = [
     ("on time", facts(TODAY, run(State.SUCCEEDED, attempt())), Word.RAN, Cause.SUCCEEDED, "first attempt"),
@@ -594,58 +502,3 @@ def test_nearest_times_go_over_versions_and_pauses() -> None:
         version(3, from_at=TODAY + 3 * DAY_US, timing=CronTiming(expression="30 9 * * *")),
     )
     assert nearest_times(versions, TODAY + HOUR_US) == (TODAY - DAY_US, TODAY + 3 * DAY_US + HOUR_US // 2)
-
-
-# --- lateness
-
-
-def late_run(late_s: float, claimed_s: float | None) -> RunView:
-    detail = {} if claimed_s is None else {"claimed_at": format_instant(TODAY + round(claimed_s * SECOND_US))}
-    return run(State.SUCCEEDED, attempt(late_s=late_s, **detail))
-
-
-def other(from_s: float, to_s: float) -> RunView:
-    row = attempt(late_s=from_s, took_s=to_s - from_s)
-    return run(State.SUCCEEDED, row, scheduled_at=TODAY - DAY_US)
-
-
-@pytest.mark.parametrize(
-    ("late_s", "claimed_s", "fields", "parts_s"),
-    [
-        (0.05, 0.01, {}, (None, None, None, None)),  # not worth it
-        (5, None, {}, (None, None, None, None)),  # not measured
-        (5, -1, {}, (0, 0, 0, 5)),  # taken ahead of time
-        (5, 4, {}, (0, 0, 4, 1)),
-        (5, 4, {"others": (other(-10, 3),)}, (0, 3, 1, 1)),
-        (5, 4, {"others": (other(-10, -5),)}, (0, 0, 4, 1)),  # was over by then
-        (3700, 3650, {"gap": GAP}, (3600, 0, 50, 50)),
-        (3700, 3650, {"gap": GAP, "others": (other(-10, 3620),)}, (3600, 20, 30, 50)),
-    ],
-)
-def test_where_the_time_went(
-    late_s: float, claimed_s: float | None, fields: dict[str, Any], parts_s: tuple[float | None, ...]
-) -> None:
-    lateness = judge(facts(TODAY, late_run(late_s, claimed_s), **fields), WORKING).lateness
-    assert lateness is not None
-    parts = (lateness.planning_us, lateness.slot_us, lateness.queue_us, lateness.worker_us)
-    assert parts == tuple(None if part is None else part * SECOND_US for part in parts_s)
-
-
-@given(
-    late=st.integers(101, 7_200_000),
-    claimed=st.integers(-2_000, 8_000_000),
-    held_to=st.integers(-1_000, 8_000_000),
-    outage=st.booleans(),
-)
-def test_parts_are_never_negative_and_add_up(late: int, claimed: int, held_to: int, outage: bool) -> None:
-    known = facts(
-        TODAY,
-        late_run(late / 1_000, claimed / 1_000),
-        gap=GAP if outage else None,
-        others=(other(-2, held_to / 1_000),),
-    )
-    lateness = judge(known, WORKING).lateness
-    assert lateness is not None
-    parts = (lateness.planning_us, lateness.slot_us, lateness.queue_us, lateness.worker_us)
-    assert all(part is not None and part >= 0 for part in parts)
-    assert sum(part or 0 for part in parts) == lateness.total_us
