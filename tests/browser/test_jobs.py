@@ -27,7 +27,7 @@ def many(server: Server) -> list[str]:
 
 def test_filters_narrow_the_list_and_are_in_the_address(tab: Tab, server: Server) -> None:
     paused = server.job("filtered-paused", tags=["green"], paused=True)
-    server.job("filtered-active", tags=["blue"])
+    active = server.job("filtered-active", tags=["blue"])
     page = tab.open("/jobs")
     search = page.get_by_label("Name begins with")
     search.fill("filtered-")
@@ -37,9 +37,10 @@ def test_filters_narrow_the_list_and_are_in_the_address(tab: Tab, server: Server
     expect(rows(page)).to_have_count(1)
     expect(row_of(page, paused)).to_contain_text("paused")
     page.get_by_label("State").select_option("")
+    expect(rows(page)).to_have_count(2)
     page.get_by_label("Tag").fill("blue")
-    expect(rows(page)).to_have_count(1)
-    expect(rows(page)).to_contain_text("filtered-active")
+    expect(row_of(page, paused)).to_have_count(0)
+    expect(row_of(page, active)).to_contain_text("filtered-active")
     page.reload()
     expect(rows(page)).to_have_count(1)
     search.fill("filtered-nothing")
