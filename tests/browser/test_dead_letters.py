@@ -1,6 +1,6 @@
 """Dead letters: by cause, sent back at a pace or discarded, by mouse and by keyboard."""
 
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Locator, Page, Route, expect
 
 from tests.browser.server import Server
 from tests.browser.tab import Tab
@@ -76,6 +76,24 @@ def test_letters_are_chosen_sent_back_and_discarded_by_keyboard(tab: Tab, server
     tab.press("Enter")
     tab.toast("Discarded; its history stays.")
     expect(row).to_have_count(0)
+
+
+def test_what_is_picked_while_the_list_is_read_again_stays_picked(tab: Tab, server: Server) -> None:
+    job = server.job("kept", "breaks", payload={"text": "picked too early"}, retry={"max": 0})
+    picked = server.run(job)
+    page = tab.open("/dead-letters")
+    group_of(page, "picked too early").get_by_role("link").first.click()
+    expect(page.locator("table.letters tbody tr")).to_have_count(1)
+    server.run(job)
+    held: list[Route] = []
+    page.route("**/api/v1/dead-letters?*", lambda route: held.append(route))
+    page.get_by_role("button", name="new dead letter").click()
+    expect(page.locator(".table-wrap")).to_have_attribute("aria-busy", "true")
+    page.locator(f'tr[data-row="{picked}"]').get_by_role("checkbox").check()
+    for route in held:
+        route.continue_()
+    expect(page.locator("table.letters tbody tr")).to_have_count(2)
+    expect(page.get_by_role("region", name="Selected dead letters")).to_contain_text("1 run selected")
 
 
 def test_some_letters_are_sent_back_by_mouse(tab: Tab, server: Server) -> None:

@@ -94,10 +94,12 @@ function Letters({ error, fresh, seen }) {
   const cursor = place.value.query.get("cursor");
   const letters = useLoad((signal) => get("/dead-letters", { error, limit: PAGE, cursor }, signal), [error, cursor], { keep: true });
   const [chosen, setChosen] = useState(() => new Set());
-  useEffect(() => setChosen(new Set()), [letters.data]);
+  useEffect(() => setChosen(new Set()), [error, cursor]);
   useEffect(seen, []);
   const reload = () => (seen(), letters.reload());
   const rows = letters.data?.data || [];
+  // What was picked while a new reading was under way stays picked; what is no longer there does not.
+  useEffect(() => setChosen((was) => new Set(rows.map((row) => row.run_id).filter((id) => was.has(id)))), [letters.data]);
   const toggle = (id) =>
     setChosen((was) => {
       const next = new Set(was);
