@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hourhand.core.instant import DAY_US, HOUR_US, MINUTE_US, SECOND_US
+from hourhand.core.instant import DAY_US, HOUR_US, MINUTE_US, SECOND_US, parse_instant
+from hourhand.core.model import FOREVER
 from hourhand.core.schedule import Every, ScheduleError, parse_key
 
 
@@ -35,6 +36,15 @@ def test_phases_of_one_rule_are_equal() -> None:
 def test_intervals_have_bounds(interval_us: int) -> None:
     with pytest.raises(ScheduleError, match="more than 0 and at most 100 years"):
         Every(interval_us=interval_us)
+
+
+def test_ends_with_the_years_that_can_be_printed() -> None:
+    rule = Every(interval_us=36_525 * DAY_US)
+    last_at = parse_instant("9998-12-31T23:59:59.999999Z")
+    times = rule.times(0, FOREVER, 1_000)
+    assert len(times) == rule.count(0, FOREVER) == 80
+    assert times[-1] == rule.latest(FOREVER) == rule.newest_in(0, FOREVER) == rule.nth(0, 80) <= last_at
+    assert rule.nth(0, 81) is rule.next(times[-1]) is None
 
 
 def test_nth_counts_from_one() -> None:

@@ -2,9 +2,14 @@
 
 from dataclasses import dataclass
 
-from hourhand.core.instant import LONGEST_DURATION_US, format_duration
+from hourhand.core.instant import DAY_US, LONGEST_DURATION_US, format_duration
+from hourhand.core.schedule.days import LAST_DAY
 from hourhand.core.schedule.errors import ScheduleError
 from hourhand.core.schedule.words import describe_interval
+
+_LAST_AT = (
+    LAST_DAY + 1
+) * DAY_US - 1  # as for other rules, nothing comes after the years that can be printed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,15 +31,15 @@ class Every:
 
     def next(self, after: int) -> int | None:
         """The first time after an instant."""
-        return self._latest(after) + self.interval_us
+        return self.nth(after, 1)
 
     def latest(self, until: int) -> int | None:
         """The last time up to and including an instant."""
-        return self._latest(until)
+        return self._latest(min(until, _LAST_AT))
 
     def newest_in(self, after: int, until: int) -> int | None:
         """The last time in (after, until]."""
-        found = self._latest(until)
+        found = self._latest(min(until, _LAST_AT))
         return found if found > after else None
 
     def times(self, after: int, until: int, limit: int) -> list[int]:
@@ -45,13 +50,15 @@ class Every:
 
     def count(self, after: int, until: int) -> int:
         """How many times there are in (after, until]."""
-        return max(0, (self._latest(until) - self._latest(after)) // self.interval_us)
+        last_at = self._latest(min(until, _LAST_AT))
+        return max(0, (last_at - self._latest(after)) // self.interval_us)
 
     def nth(self, after: int, n: int) -> int | None:
         """The n-th time after an instant, counted from 1."""
         if n < 1:
             raise ValueError(f"times are counted from 1, got {n}")
-        return self._latest(after) + n * self.interval_us
+        found = self._latest(after) + n * self.interval_us
+        return found if found <= _LAST_AT else None
 
     def min_gap(self) -> int:
         """The distance between two times."""
