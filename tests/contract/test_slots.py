@@ -238,6 +238,31 @@ async def test_what_is_not_scheduled_waits_and_is_never_skipped(scene: Scene, ov
     assert order == manual
 
 
+@pytest.mark.parametrize("claims_apart", [1, 5])
+async def test_of_missed_runs_that_wait_the_newest_are_made_up_for(scene: Scene, claims_apart: int) -> None:
+    misfire = Misfire(policy=MisfirePolicy.CATCH_UP, grace_us=0, limit=3)
+    job, node, run = await scene.busy(spec(every(1), misfire=misfire))
+    last = 11
+    for second in range(2, last + 1):
+        scene.go_to(at(second) + 500_000)
+        await scene.plan()
+        if second % claims_apart == 1 % claims_apart:
+            for _ in range(2):  # late first, and then in the background
+                assert await scene.take(node, lead_us=0) == []
+    waiting = [row.scheduled_at for row in (await scene.tables()).blocked]
+    assert sorted(waiting) == [at(9), at(10), at(11)]
+    for second in range(2, 9):
+        view = await scene.view(job, at(second))
+        assert (view.state, reason(view)) == (State.SKIPPED, "misfire")
+    order = []
+    for _ in range(3):
+        await scene.finish(run)
+        [run] = await scene.take(node, lead_us=0)
+        order += times([run])
+    assert order == [9, 10, 11]
+    assert_sound(await scene.tables(), {job.id: 1})
+
+
 @pytest.mark.parametrize("overlap", list(Overlap))
 @pytest.mark.parametrize("limit", [1, 2])
 async def test_a_herd_of_one_job_in_one_claim_is_judged_in_order(

@@ -262,7 +262,6 @@ class _Author:
         target: Any = PythonTarget(function=behaviour)
         if draw.random() < 0.12:
             target = HttpTarget(url=f"https://outside.example/?accepts=1&{behaviour}")
-        policy = draw.choice(list(MisfirePolicy))
         return JobSpec(
             timing=timing,
             target=target,
@@ -271,9 +270,8 @@ class _Author:
             concurrency=draw.choice((1, 1, 2, 3, None)),
             overlap=draw.choice(list(Overlap)),
             misfire=Misfire(
-                policy=policy,
-                # without a grace, all runs of a job that is too slow for its times are caught up on some day
-                grace_us=draw.choice((5 if policy is MisfirePolicy.CATCH_UP else 0, 5, 60)) * SECOND_US,
+                policy=draw.choice(list(MisfirePolicy)),
+                grace_us=draw.choice((0, 5, 60)) * SECOND_US,
                 limit=draw.choice((1, 5, 100 if takes_ms < 300 else 20)),  # it shall be over some day
             ),
             jitter_us=draw.choice((0, 0, 0, 1_500_000)),

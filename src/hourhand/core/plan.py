@@ -5,13 +5,13 @@ the horizon; when the clock is behind, each group of members with the same misfi
 policy says, and the rest is recorded as one gap of the clock.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from enum import StrEnum
 
 import msgspec
 
 from hourhand.core.instant import SECOND_US
-from hourhand.core.model import FOREVER, JobSpec, MisfirePolicy, OnceTiming, Version
+from hourhand.core.model import FOREVER, JobSpec, Misfire, MisfirePolicy, OnceTiming, Version
 from hourhand.core.schedule import Rule
 from hourhand.core.specification import MAX_JITTER_US
 
@@ -174,6 +174,11 @@ def judge_late_by_versions(
     """The same for a run that an earlier version of its job promised."""
     newer = expected_times(versions, scheduled_at, now_at, spec.misfire.limit)
     return _lateness(spec, newer=len(newer))
+
+
+def beyond_limit(misfire: Misfire, waiting: Iterable[int]) -> list[int]:
+    """Of missed times that wait for a slot, the oldest that are more than the policy makes up for."""
+    return sorted(waiting)[: -misfire.limit]
 
 
 def last_time(spec: JobSpec, rule: Rule | None, since: int, used: int, *, paused: bool = False) -> int:

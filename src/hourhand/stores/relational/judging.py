@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 
 from hourhand.core.identity import format_run_id
 from hourhand.core.lifecycle import Reason, State
-from hourhand.core.model import Trigger
+from hourhand.core.model import MisfirePolicy, Trigger
 from hourhand.core.overlap import when_full
-from hourhand.core.plan import Lateness, judge_late, judge_late_by_versions
+from hourhand.core.plan import Lateness, beyond_limit, judge_late, judge_late_by_versions
 from hourhand.core.run import TRIGGER_CODES
 from hourhand.ports.store import Hint
 from hourhand.stores.relational.endings import end_unstarted, write_endings
@@ -19,6 +19,7 @@ from hourhand.stores.relational.slots import hand_on
 from hourhand.stores.relational.tx import Tx
 
 _BY_SCHEDULE = frozenset({TRIGGER_CODES[Trigger.SCHEDULED], TRIGGER_CODES[Trigger.UPSTREAM]})
+_CAUGHT_UP = TRIGGER_CODES[Trigger.CATCH_UP]
 
 
 async def judge_late_runs(
@@ -76,6 +77,9 @@ async def judge_full_jobs(tx: Tx, full: Sequence[FullRun]) -> int:
     judgement = _Judgement()
     for job_id, at in await tx.all("scheduled_waiting", (ids,)):
         judgement.waiting.setdefault(job_id, {})[at] = None
+    if any(run.row.trigger == _CAUGHT_UP for run in runs):
+        for job_id, at in await tx.all("caught_up_waiting", (ids,)):
+            judgement.caught_up.setdefault(job_id, {})[at] = None
     for run in runs:
         judgement.judge(run)
     await judgement.write(tx)
@@ -87,14 +91,20 @@ class _Judgement:
 
     def __init__(self) -> None:
         self.waiting: dict[int, dict[int, FullRun | None]] = {}  # scheduled ones; None: in the table
+        self.caught_up: dict[int, dict[int, FullRun | None]] = {}  # the same of missed ones
         self._others: list[FullRun] = []
         self._out: dict[tuple[int, int], FullRun] = {}  # of the table, and because of whom
         self._skipped: list[FullRun] = []
         self._replaced_by: dict[tuple[int, int], FullRun] = {}  # in the queue
         self._cancelling: dict[int, FullRun] = {}
+        self._given_up: list[FullRun] = []  # missed ones that are too many
+        self._surplus: dict[tuple[int, int], FullRun] = {}  # the same of the table, and because of whom
 
     def judge(self, run: FullRun) -> None:
         """Decide about one run; those of a job come oldest first."""
+        if run.row.trigger == _CAUGHT_UP:
+            self._judge_caught_up(run)
+            return
         if run.row.trigger not in _BY_SCHEDULE:
             self._others.append(run)
             return
@@ -114,6 +124,17 @@ class _Judgement:
         if verdict.cancel_running:
             self._cancelling[run.job_id] = run
 
+    def _judge_caught_up(self, run: FullRun) -> None:
+        """A job that is slower than its times and has no grace misses all of them: only so many are made up for."""
+        waiting = self.caught_up.setdefault(run.job_id, {})
+        waiting[run.row.scheduled_at] = run
+        for at in beyond_limit(decode_spec(run.spec).misfire, waiting):
+            newcomer = waiting.pop(at)
+            if newcomer is None:
+                self._surplus[run.job_id, at] = run
+            else:
+                self._given_up.append(newcomer)
+
     async def write(self, tx: Tx) -> None:
         """Write what was decided, in a few statements."""
         holders = await _holders(tx, {run.job_id for run in (*self._skipped, *self._out.values())})
@@ -121,14 +142,21 @@ class _Judgement:
         for run in self._skipped:
             by = self._replaced_by.get((run.job_id, run.row.scheduled_at))
             endings.append(_overlapped(tx, run, run.row, holders, by))
-        if self._out:
-            for job_id, *row in await tx.all("take_blocked_rows", (to_json(list(self._out)),)):
-                by = self._out[job_id, row[0]]
-                endings.append(_overlapped(tx, by, UnstartedRow(*row), holders, by))
+        endings += [_missed(tx, run, run.row) for run in self._given_up]
+        if self._out or self._surplus:
+            leaving = to_json([*self._out, *self._surplus])
+            for job_id, *found in await tx.all("take_blocked_rows", (leaving,)):
+                row = UnstartedRow(*found)
+                replaced_by = self._out.get((job_id, row.scheduled_at))
+                if replaced_by is None:
+                    endings.append(_missed(tx, self._surplus[job_id, row.scheduled_at], row))
+                else:
+                    endings.append(_overlapped(tx, replaced_by, row, holders, replaced_by))
         await write_endings(tx, endings)
         blocked = [_blocked(1, run) for run in self._others]
-        for waiting in self.waiting.values():
-            blocked += [_blocked(0, run) for run in waiting.values() if run is not None]
+        for rank, waiting in ((0, self.waiting), (1, self.caught_up)):
+            for of_job in waiting.values():
+                blocked += [_blocked(rank, run) for run in of_job.values() if run is not None]
         await tx.insert("add_blocked", blocked)
         for run in self._cancelling.values():
             await _cancel_running(tx, run)
@@ -151,6 +179,12 @@ def _overlapped(
     detail["held_by"] = holders[run.job_id]
     if by is not None:
         detail["replaced_by"] = format_run_id(by.job_id, by.row.scheduled_at)
+    return ending(run.job_id, row, State.SKIPPED, tx.now_at, detail, run.version)
+
+
+def _missed(tx: Tx, run: FullRun, row: UnstartedRow) -> tuple[Any, ...]:
+    """The end of a missed run that newer missed ones have pushed beyond what its job makes up for."""
+    detail = {"reason": Reason.MISFIRE.value, "policy": MisfirePolicy.CATCH_UP.value}
     return ending(run.job_id, row, State.SKIPPED, tx.now_at, detail, run.version)
 
 

@@ -169,6 +169,10 @@ SELECT job_id, slot FROM running WHERE job_id = ANY ($1::bigint[]);
 -- scheduled_waiting: scheduled runs of jobs that wait for a slot
 SELECT job_id, scheduled_at FROM blocked WHERE job_id = ANY ($1::bigint[]) AND rank = 0 ORDER BY job_id, scheduled_at;
 
+-- caught_up_waiting: runs of jobs that make up for missed times and wait for a slot
+SELECT job_id, scheduled_at FROM blocked
+WHERE job_id = ANY ($1::bigint[]) AND rank = 1 AND trigger = 3 ORDER BY job_id, scheduled_at;
+
 -- add_blocked: a run waits for a slot
 INSERT INTO blocked (job_id, rank, scheduled_at, lane, due_at, trigger, fence, tries)
 SELECT * FROM unnest($1::bigint[], $2::smallint[], $3::bigint[], $4::integer[], $5::bigint[], $6::smallint[],

@@ -166,6 +166,11 @@ FROM temp.candidate WHERE fate IN (0, 5);
 SELECT job_id, scheduled_at FROM blocked WHERE job_id IN (SELECT value FROM json_each(?)) AND rank = 0
 ORDER BY job_id, scheduled_at;
 
+-- caught_up_waiting: runs of jobs that make up for missed times and wait for a slot
+SELECT job_id, scheduled_at FROM blocked
+WHERE job_id IN (SELECT value FROM json_each(?)) AND rank = 1 AND trigger = 3
+ORDER BY job_id, scheduled_at;
+
 -- add_blocked: a run waits for a slot
 INSERT INTO blocked (job_id, rank, scheduled_at, lane, due_at, trigger, fence, tries)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?);
