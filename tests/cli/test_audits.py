@@ -53,6 +53,18 @@ class TestOnAServer:
         assert (document["complete"], document["beside"]) == (True, 1)
         assert hourhand("audit", "-q").out == ""
 
+    def test_each_job_has_an_equation_of_its_own(self, hourhand, request: pytest.FixtureRequest) -> None:
+        target = ["--python", "functions_for_cli:succeed"]
+        for name in ("one", "other"):
+            hourhand("jobs", "create", f"{request.node.name}-{name}", "--every", "1h", *target, "-q")
+        lines = hourhand("audit", "--by-job", "--from", "yesterday 00:00").out.splitlines()
+        for name in ("one", "other"):
+            assert f"{request.node.name}-{name}: expected 0 = 0" in lines
+        assert hourhand("audit", "--from", "yesterday 00:00", "--json").json["by_job"] == []
+        found = hourhand("audit", "--by-job", "--json").json
+        assert len(found["by_job"]) == found["jobs_checked"] >= 2
+        assert sum(one["expected"] for one in found["by_job"]) == found["expected"]
+
     def test_a_deleted_job_is_known_by_its_id(self, hourhand, request: pytest.FixtureRequest) -> None:
         target = ["--python", "functions_for_cli:succeed"]
         done = hourhand("jobs", "create", request.node.name, "--every", "1h", *target, "-q")

@@ -46,6 +46,8 @@ async def test_the_equation(client: httpx2.AsyncClient, store: SqliteStore, cloc
     assert found.to == format_instant(clock.now())
     of_job = await audit(client, job_id=job_id)
     assert [(one.job_id, one.expected) for one in of_job.by_job] == [(job_id, 5)]
+    each = await audit(client, by_job=True)
+    assert (each.expected, [(one.job_id, one.expected) for one in each.by_job]) == (5, [(job_id, 5)])
     part = await audit(client, **{"from": format_instant(clock.now() - 59 * SECOND_US)})
     assert part.expected == 1
 

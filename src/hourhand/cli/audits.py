@@ -8,7 +8,7 @@ from hourhand.cli.failures import FINDINGS
 from hourhand.cli.options import Call, command
 from hourhand.cli.references import known_job
 from hourhand.cli.text import plural
-from hourhand.cli.times import in_zone, instant
+from hourhand.cli.times import in_zone, moment, now
 from hourhand.core.instant import format_instant
 
 _TERMS = ("succeeded", "skipped", "failed", "cancelled", "waiting")
@@ -23,21 +23,29 @@ def audit(
     call: Call,
     from_: Annotated[
         str | None,
-        typer.Option("--from", metavar="TIME", help="Nominal times from here on; an hour before --to."),
+        typer.Option(
+            "--from",
+            metavar="TIME",
+            help="Nominal times from here on, such as 'yesterday 09:00'; an hour before --to.",
+        ),
     ] = None,
     to: Annotated[str | None, typer.Option(metavar="TIME", help="Up to here; now unless given.")] = None,
     job: Annotated[
         str | None,
         typer.Option(metavar="JOB", help="Only of this job: id, key or name; a deleted one by its id."),
     ] = None,
+    by_job: Annotated[
+        bool, typer.Option("--by-job", help="Each job's own equation too, of the first 1,000 jobs.")
+    ] = False,
 ) -> int:
     """Hold what ran against what was expected; exit code 8 where something does not fit."""
     found = call.client.audits.run(
-        from_=None if from_ is None else format_instant(instant(from_, "--from")),
-        to=None if to is None else format_instant(instant(to, "--to")),
+        from_=_given(call, from_, "--from"),
+        to=_given(call, to, "--to"),
         job=None if job is None else known_job(call, job),
+        by_job=by_job,
     )
-    call.out.document(found, None, lambda: _show(call, found))
+    call.out.document(found, None, lambda: _show(call, found, by_job))
     if call.out.form.value == "ids":
         for finding in found["findings"]:
             call.out.line(finding["run_id"])
@@ -52,7 +60,11 @@ def equation(found: dict[str, Any]) -> str:
     return f"expected {found['expected']:,} = {' + '.join(terms)}"
 
 
-def _show(call: Call, found: dict[str, Any]) -> None:
+def _given(call: Call, text: str | None, option: str) -> str | None:
+    return None if text is None else format_instant(moment(text, call.tz or "UTC", now(), option))
+
+
+def _show(call: Call, found: dict[str, Any], by_job: bool) -> None:
     zone = call.tz or "UTC"
     call.out.note(
         f"{in_zone(found['from'], zone)} to {in_zone(found['to'], zone)}, {plural(found['jobs_checked'], 'job')}"
@@ -62,6 +74,8 @@ def _show(call: Call, found: dict[str, Any]) -> None:
         call.out.line(f"of the skipped, {found['missed']:,} that nobody planned in time (an outage)")
     if found["beside"]:
         call.out.line(f"beside the schedule: {plural(found['beside'], 'run')}")
+    for one in found["by_job"] if by_job else ():
+        call.out.line(f"{one['job_name'] or one['job_id']}: {equation(one)}")
     for finding in found["findings"]:
         at = in_zone(finding["scheduled_at"], zone)
         name = finding["job_name"] or finding["job_id"]

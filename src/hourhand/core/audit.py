@@ -212,6 +212,7 @@ class Window(msgspec.Struct, frozen=True, kw_only=True):
     to_at: int
     tenant: str | None = None
     job_id: int | None = None
+    by_job: bool = False  # whether each job's own equation is wanted too, which takes longer
 
 
 class JobTally(msgspec.Struct, frozen=True, kw_only=True):
@@ -230,7 +231,7 @@ class AuditReport(msgspec.Struct, frozen=True, kw_only=True):
     jobs_checked: int
     findings: tuple[Finding, ...]  # the first of them
     kinds: dict[Kind, int]  # all of them
-    by_job: tuple[JobTally, ...]  # of jobs with findings, or of the one that was asked for
+    by_job: tuple[JobTally, ...]  # of jobs with findings, or of those that were asked for
     unread: tuple[int, ...] = ()  # jobs that have too much to be read
     missing: tuple[int, ...] = ()  # shards that did not answer
     next_after: tuple[int, ...] | None = None  # where to go on, where its time was over

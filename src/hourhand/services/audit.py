@@ -33,7 +33,13 @@ class Audit:
         self._unit_times = unit_times
 
     async def opened(
-        self, tenant: str, from_at: int | None, to_at: int | None, job_id: int | None = None
+        self,
+        tenant: str,
+        from_at: int | None,
+        to_at: int | None,
+        job_id: int | None = None,
+        *,
+        by_job: bool = False,
     ) -> Window:
         """The window that somebody asks for; Invalid where it cannot be audited, NotFound without such a job.
 
@@ -45,13 +51,13 @@ class Audit:
         self._check(from_at, to_at, now_at)
         if job_id is not None and not await self._store.versions(tenant, job_id):
             raise NotFound(f"there is no job {format_job_id(job_id)}")
-        return Window(from_at=from_at, to_at=to_at, tenant=tenant, job_id=job_id)
+        return Window(from_at=from_at, to_at=to_at, tenant=tenant, job_id=job_id, by_job=by_job)
 
-    def reopened(self, tenant: str, from_at: int, to_at: int) -> Window:
+    def reopened(self, tenant: str, from_at: int, to_at: int, *, by_job: bool = False) -> Window:
         """The window of an audit that goes on, as it was opened, though history has become older since."""
         to_at = min(to_at, self._clock.now())
         self._check(from_at, to_at, from_at)
-        return Window(from_at=from_at, to_at=to_at, tenant=tenant)
+        return Window(from_at=from_at, to_at=to_at, tenant=tenant, by_job=by_job)
 
     async def window(
         self, window: Window, *, after: tuple[int, ...] | None = None, within_us: int | None = None

@@ -54,6 +54,7 @@ class AuditPass:
         self._store = store
         self._now_at = now_at
         self._window = window
+        self._wants_each = window.by_job or window.job_id is not None
         self._page_jobs = page_jobs
         self._unit_times = unit_times
         self._expectations = Expectations(window.from_at, window.to_at, unit_times)
@@ -86,7 +87,7 @@ class AuditPass:
                     await before
                 # One page is reckoned while the next is read, so that neither side waits for the other.
                 before = asyncio.create_task(self._page(page.jobs))
-                if page.next_after is None or is_over():
+                if page.next_after is None or window.by_job or is_over():
                     break
                 query = msgspec.structs.replace(query, after=page.next_after)
             await before
@@ -119,7 +120,7 @@ class AuditPass:
                 followers.append(job)
                 continue
             times = self._expectations.times(job)
-            if times is None or self._window.job_id is not None:
+            if times is None or self._wants_each:
                 await self._done(job, await self._apart(job, self._window.from_at, self._window.to_at))
                 continue
             unit.append((job, times))
@@ -286,7 +287,7 @@ class AuditPass:
         if result.findings:
             self._kinds.update(result.kinds)
             self._findings += result.findings[: MAX_FINDINGS - len(self._findings)]
-        if (result.findings and len(self._by_job) < MAX_FINDINGS) or self._window.job_id is not None:
+        if (result.findings or self._wants_each) and len(self._by_job) < MAX_FINDINGS:
             self._by_job.append(JobTally(job_id=job.id, job_name=job.name, tally=result.tally))
 
 

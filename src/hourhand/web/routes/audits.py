@@ -32,6 +32,10 @@ async def audit(
     ] = None,
     to: Annotated[str | None, Query(description="Up to here; now unless given, and at most.")] = None,
     job_id: Annotated[str | None, Query(description="Only of this job.")] = None,
+    by_job: Annotated[
+        bool,
+        Query(description="Tell each job's own equation too; the answer then comes 1,000 jobs at a time."),
+    ] = False,
     cursor: CursorText = None,
 ) -> Response:
     """All expected times are computed anew from the versions of the jobs, and each must be somewhere. A window is at
@@ -40,11 +44,11 @@ async def audit(
     place = read_cursor(cursor, "audit", numbers=3, or_more=True)
     if place is None:
         window = await web.audit.opened(
-            tenant, instant_in(from_, "from"), instant_in(to, "to"), job_filter_in(job_id)
+            tenant, instant_in(from_, "from"), instant_in(to, "to"), job_filter_in(job_id), by_job=by_job
         )
         after = None
     else:
-        window = web.audit.reopened(tenant, place[0], place[1])
+        window = web.audit.reopened(tenant, place[0], place[1], by_job=by_job)
         after = tuple(place[2:])
     report = await web.audit.window(window, after=after, within_us=WITHIN_US)
     onward = (

@@ -54,7 +54,9 @@ class AuditAnswer(EquationAnswer):
     jobs_checked: int = always("How many jobs were looked at, deleted ones included.", 12)
     findings: list[FindingAnswer] = always("What does not fit; the first 1,000.", [])
     kinds: dict[str, int] = always("How many findings of each kind there are.", {"lost": 0})
-    by_job: list[JobEquationAnswer] = always("Jobs with findings, or the one that was asked for.", [])
+    by_job: list[JobEquationAnswer] = always(
+        "Jobs with findings, or the one that was asked for; every job with `by_job`.", []
+    )
     unread: list[str] = always("Jobs that have too much to be audited.", [])
     partial: list[str] = always("Databases that did not answer.", [])
     complete: bool = always("Whether everything was looked at.", True)
