@@ -319,3 +319,28 @@ def test_one_time_jobs_and_paused_ones() -> None:
         ("paused", 0, 0),
         ("busy", 24, 0),
     ]
+
+
+def test_jobs_that_are_over_take_no_part_nor_do_those_who_follow_them() -> None:
+    over = {"ends_at": "2026-11-15T23:59:59Z"}
+    found = simulate(
+        wish(
+            job(key="last", after=["second"]),
+            job(key="second", after=["first"]),
+            job(key="first", every="1h", **over),
+            job(key="child", after=["J-0s8b61a3c0mt0"]),
+            job(job_id="J-0s8b61a3c0mt0", cron="0 * * * *", **over),
+            job(key="goes on", every="1h", ends_at="2026-11-16T03:30:00Z"),
+        )
+    )
+    assert found["left_out"] == 5
+    assert facts(only(found), "name", "succeeded") == {"name": "goes on", "succeeded": 4}
+
+
+def test_a_job_may_follow_one_that_is_paused() -> None:
+    found = simulate(
+        wish(
+            job(key="paused", every="1h", paused=True), job(key="follows", after=["paused"]), job(every="1h")
+        )
+    )
+    assert [one["succeeded"] for one in found["jobs"]] == [0, 0, 24]

@@ -32,7 +32,7 @@ def show(out: Output, found: Mapping[str, Any]) -> None:
     if len(jobs) > MOST_SHOWN:
         out.note(f"and {plural(len(jobs) - MOST_SHOWN, 'job')} more; --json has all")
     if found["left_out"]:
-        out.note(f"left out: {plural(found['left_out'], 'one-time job')} whose time has passed")
+        out.note(f"left out: {plural(found['left_out'], 'job')} whose times have passed")
 
 
 def length(ms: int) -> str:

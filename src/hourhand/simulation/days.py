@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from hourhand.cli.launch import RefusedJobs, SimulationWish
-from hourhand.core.instant import SECOND_US, parse_instant
+from hourhand.core.instant import SECOND_US
 from hourhand.core.lifecycle import State
 from hourhand.core.model import (
     DEFAULT_TENANT,
@@ -30,7 +30,7 @@ from hourhand.ports.reading import RunQuery
 from hourhand.services.planner import rule_by_key
 from hourhand.simulation.foresight import Life, lives
 from hourhand.simulation.ledger import Ledger
-from hourhand.simulation.loading import load
+from hourhand.simulation.loading import load, over_before
 from hourhand.simulation.quiet import Stretches, alone, stretches
 from hourhand.simulation.report import Facts, report
 from hourhand.simulation.script import Duration, Habits, Script, ScriptedTarget
@@ -117,9 +117,8 @@ class _Days:
 
     async def _load(self) -> None:
         wish = self._wish
-        todo = [
-            number for number, job in enumerate(wish.jobs) if not _has_passed(job.document, wish.start_at)
-        ]
+        over = over_before([job.document for job in wish.jobs], wish.start_at)
+        todo = [number for number in range(len(wish.jobs)) if number not in over]
         documents = [wish.jobs[number].document for number in todo]
         answers = await load(self._world, documents, wish.start_at, not_before=wish.start_at)
         refused = [
@@ -171,8 +170,7 @@ class _Days:
 
     def _lives(self, expected: Mapping[int, Sequence[int]]) -> dict[int, list[Life]]:
         """How each run goes if nothing gets in its way; where those who follow begin is not known beforehand."""
-        timings = [job.spec.timing for job in self._jobs.values()]
-        parents = {one for timing in timings if isinstance(timing, AfterTiming) for one in timing.parents}
+        parents = self._followed()
         found = {}
         for number, job in self._jobs.items():
             if not isinstance(job.spec.timing, AfterTiming):
@@ -188,7 +186,8 @@ class _Days:
             return
         bounds = self._bounds()
         bounds["slots"] -= sum(job.spec.concurrency or 0 for job in followers)
-        quiet = alone(by_job, **bounds)
+        followed = self._followed()  # even one that never runs must be there for those who follow it
+        quiet = {number for number in alone(by_job, **bounds) if self._jobs[number].id not in followed}
         if not quiet:
             return
         for number in quiet:
@@ -197,6 +196,11 @@ class _Days:
         self._world = self._new_world()
         rest = [job for number, job in self._jobs.items() if number not in quiet]
         await self._world.adopt(sorted(rest, key=lambda job: job.id))
+
+    def _followed(self) -> set[int]:
+        """The ids of jobs that others follow."""
+        timings = [job.spec.timing for job in self._jobs.values()]
+        return {one for timing in timings if isinstance(timing, AfterTiming) for one in timing.parents}
 
     # --- how it goes
 
@@ -267,12 +271,3 @@ class _Days:
             for gap in await self._world.store.missed(DEFAULT_TENANT, job.id):
                 if gap.missed > gap.ran:
                     self._ledger.jobs[job.id].skipped["misfire"] += gap.missed - gap.ran
-
-
-def _has_passed(document: Mapping[str, Any], start_at: int) -> bool:
-    """Whether it is a one-time job whose time is over; what is no time is refused elsewhere."""
-    at = document.get("at")
-    try:
-        return isinstance(at, str) and parse_instant(at) < start_at
-    except ValueError:
-        return False

@@ -7,6 +7,7 @@ import msgspec
 
 from hourhand.core.fault import Fault
 from hourhand.core.identity import format_job_id
+from hourhand.core.instant import parse_instant
 from hourhand.core.model import Job
 from hourhand.errors import HourhandError, Invalid
 from hourhand.services.jobs import NewJob
@@ -51,6 +52,32 @@ async def load(
             for name in _names(document):
                 known[name] = format_job_id(answer.id) if isinstance(answer, Job) else ""
     return [answers[place] for place in range(len(documents))]
+
+
+def over_before(documents: Sequence[Mapping[str, Any]], start_at: int) -> set[int]:
+    """The places of those that have no time from here on: theirs have passed, or those of a job that they follow."""
+    over = {
+        place
+        for place, document in enumerate(documents)
+        if any(_is_before(document.get(field), start_at) for field in ("at", "ends_at"))
+    }
+    names = {name for place in over for name in _names(documents[place])}
+    while followers := {
+        place
+        for place, document in enumerate(documents)
+        if place not in over and not names.isdisjoint(_parents(document))
+    }:
+        over |= followers
+        names |= {name for place in followers for name in _names(documents[place])}
+    return over
+
+
+def _is_before(text: object, start_at: int) -> bool:
+    """Whether it is a time that has passed; what is no time is refused elsewhere."""
+    try:
+        return isinstance(text, str) and parse_instant(text) < start_at
+    except ValueError:
+        return False
 
 
 def _read(
