@@ -90,6 +90,7 @@ def run_script(script: Script) -> Report:
     loop = SimLoop()
     asyncio.set_event_loop(loop)
     gc.disable()  # nothing of a dead machine is unwound before the end; and looking for it takes time
+    gc.freeze()  # what was there before is not looked through at the end
     with warnings.catch_warnings():
         warnings.filterwarnings(
             "ignore", "coroutine .* was never awaited"
@@ -98,6 +99,7 @@ def run_script(script: Script) -> Report:
             return _live(World(loop, script), loop)
         finally:
             loop.end()
+            gc.unfreeze()
             gc.enable()
             asyncio.set_event_loop(None)
             structlog.configure(**config)
