@@ -107,7 +107,7 @@ SELECT {NOW_AT} + (n + 3600) * 1000000::bigint, n, 0, {NOW_AT}, 0, 0, 0 FROM gen
 INSERT INTO planned (scheduled_at, job_id, lane, due_at, trigger, fence, tries)
 SELECT {NOW_AT} - n * 1000000::bigint, {HEAVY_JOB}, 224, {NOW_AT}, 2, 0, 0 FROM generate_series(1, 100) AS n ON CONFLICT DO NOTHING;
 INSERT INTO blocked (job_id, rank, scheduled_at, lane, due_at, trigger, fence, tries)
-SELECT {HEAVY_JOB}, 1, {NOW_AT} - n * 1000000::bigint, 224, {NOW_AT}, 2, 0, 0 FROM generate_series(101, 200) AS n;
+SELECT {HEAVY_JOB}, 1, {NOW_AT} - n * 1000000::bigint, 224, {NOW_AT}, 2 + n % 2, 0, 0 FROM generate_series(101, 200) AS n;
 INSERT INTO running (job_id, slot, scheduled_at, due_at, node_id, deadline_at, claimed_at, lane, fence, version, trigger,
     tries, phase, cancel)
 SELECT CASE WHEN n <= 100 THEN {WIDE_JOB} ELSE n * 3 END, CASE WHEN n <= 100 THEN n - 1 ELSE 0 END,

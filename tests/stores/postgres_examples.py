@@ -113,7 +113,7 @@ CLAIMS = {
     "slots_of": Example(([WIDE_JOB, *_HELD],)),
     "limits_of": Example((_HELD,)),
     "scheduled_waiting": Example((_HELD[:10],)),
-    "caught_up_waiting": Example((_HELD[:10],)),
+    "caught_up_waiting": Example(([HEAVY_JOB, *_HELD[:9]],)),
     "take_blocked_rows": Example((f"[[306, {NOW_AT - 1}], [309, {NOW_AT - 2}]]",)),
     "add_blocked": Example(
         (_JOBS, _ZEROS, _ZEROS, [128] * 100, _ZEROS, _ZEROS, _ZEROS, _ZEROS),
