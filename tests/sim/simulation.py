@@ -164,6 +164,7 @@ class World:
         self.in_flight = 0
         self.aimed: list[Armed] = []
         self.healing = False
+        self._ending = False  # nobody is started any more
         self.healed_at = 0
         self.violations: list[str] = []
         self.faults: Counter[Fault] = Counter()
@@ -212,6 +213,7 @@ class World:
         if self._script.mix.flood is not None:
             self.violations += await flood(self, self._script.mix.flood)
         self.violations += await checker.check(self)
+        self._ending = True
         for life in self.cluster.lives:
             await asyncio.wait_for(life.machine.start(self.cluster.stop(life, 5 * SECOND_US)), 120)
         self.violations += checker.check_stopped(self)
@@ -325,7 +327,7 @@ class World:
 
     async def _begin_later(self, place: Place, after_s: float) -> None:
         await asyncio.sleep(0.1 if self.healing else after_s)
-        if place.life is None or place.life.machine.dead:
+        if not self._ending and (place.life is None or place.life.machine.dead):
             self.cluster.begin(place)
 
     async def _thaw_later(self, machine: Machine, after_s: float) -> None:
