@@ -1,4 +1,4 @@
-"""The application: routes under both prefixes, guards around them, problems for whatever goes wrong."""
+"""The application: routes, guards around them, problems for whatever goes wrong."""
 
 from fastapi import FastAPI
 from prometheus_client import CollectorRegistry
@@ -24,7 +24,7 @@ from hourhand.web.context import Parts, WebContext, WebSettings
 from hourhand.web.guards import BodyLimit, HostGuard
 from hourhand.web.observing import HttpMetrics, Observer
 from hourhand.web.openapi import describe
-from hourhand.web.routes import ALIAS, API, PAGE, PREFIX, PROCESS, methods_at
+from hourhand.web.routes import PLACED, methods_at
 
 _KEEP_US = 30 * DAY_US  # of history, where nobody says otherwise
 
@@ -57,7 +57,6 @@ def create_app(
         docs_url=None,
         redoc_url=None,
         redirect_slashes=False,
-        generate_unique_id_function=lambda route: route.name,
         telemetry={"metrics": False, "logs": False},  # ours say the same, by route template
     )
     app.state.context = WebContext(
@@ -78,12 +77,7 @@ def create_app(
         settings=settings,
     )
     app.openapi = lambda: describe(app)  # type: ignore[method-assign]
-    app.include_router(API, prefix=PREFIX)
-    app.include_router(API, prefix=ALIAS, include_in_schema=False)
-    app.include_router(PROCESS)
-    for prefix in (PREFIX, ALIAS):
-        app.include_router(PROCESS, prefix=prefix, include_in_schema=False)
-    app.include_router(PAGE)
+    app.router.routes.extend(PLACED.routes)
     problems.install(app, methods_at)
     # The last that is added is the outermost.
     app.add_middleware(BodyLimit, payload_bytes=settings.documents.payload_bytes)
