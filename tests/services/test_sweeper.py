@@ -1,5 +1,6 @@
 """The sweeper: lost runs go on, late ones are judged, pauses end, old rows leave; a full page starves nobody."""
 
+from itertools import pairwise
 from typing import Any
 
 import msgspec
@@ -93,6 +94,24 @@ async def test_last_chances_come_one_by_one_so_that_only_the_culprit_uses_them_u
     hand = await world.worker()
     await hand.claim()
     assert hand.in_hand == 1  # the next is not taken ahead, or it would go down with this one
+
+
+@pytest.mark.parametrize("backoff_s", [0, 20])
+async def test_so_they_do_where_a_dead_worker_is_noticed_by_deadlines_before_its_lease_ends(
+    world: World, backoff_s: int
+) -> None:
+    retry = Retry(max=1, first_us=backoff_s * SECOND_US)
+    jobs = await world.create_all([spec(once(START_AT), retry=retry, timeout_us=SECOND_US) for _ in range(4)])
+    world.target.act = Gate()
+    hand = await world.worker()
+    await hand.claim()
+    assert hand.in_hand == 4
+    world.go_to(START_AT + SECOND_US + SLACK_US + 1)
+    assert world.now < START_AT + LEASE_US
+    await world.sweep()
+    due = sorted([(await world.view(job, START_AT)).due_at for job in jobs])
+    assert all(later - sooner >= 3 * SECOND_US for sooner, later in pairwise(due))
+    assert world.now + max(3, backoff_s * 0.8) * SECOND_US <= due[0], "its backoff counts too"
 
 
 async def test_at_most_once_runs_of_a_lost_worker_become_dead_letters(world: World) -> None:

@@ -10,6 +10,7 @@ from hourhand.core.lifecycle import State
 from hourhand.core.model import Delivery, Retry
 from hourhand.errors import Unavailable
 from hourhand.leases.native import LEASE_US
+from hourhand.services.sweeper import SLACK_US
 from hourhand.services.worker import HEARTBEAT_US
 from tests.services.world import FAILED, MS, START_AT, Gate, World, every, key_of, once, quiet, spec, succeed
 
@@ -285,6 +286,51 @@ async def test_a_worker_that_stood_still_beyond_its_lease_starts_nothing_of_what
     await hand.work()
     assert await world.state(job, due_at) is State.SUCCEEDED
     assert len(world.target.calls) == 1
+
+
+async def test_a_lease_that_is_renewed_while_the_clock_is_set_back_is_not_counted_on_for_longer(
+    world: World,
+) -> None:
+    """What was asked for at nine by a clock that says half past eight now was granted at half past eight."""
+    due_at = START_AT + SECOND_US
+    await world.create(once(due_at))
+    hand = await world.worker()
+    await hand.claim()
+    set_back_at = START_AT - 20 * SECOND_US
+
+    def set_back(verb: str) -> None:
+        if verb == "renew_node":
+            world.go_to(set_back_at)
+
+    world.store.chance = set_back
+    await hand.beat()
+    world.store.chance = lambda verb: None
+    world.go_to(set_back_at + LEASE_US)
+    await hand.tick()
+    assert world.target.calls == []
+
+
+@pytest.mark.parametrize("swept", [False, True])
+async def test_a_worker_that_stood_still_beyond_a_deadline_does_not_begin_what_may_go_on_elsewhere(
+    world: World, swept: bool
+) -> None:
+    """Its lease still runs. What nobody took from it meanwhile it gives back, at no cost."""
+    due_at = START_AT + SECOND_US
+    job = await world.create(once(due_at), timeout_us=2 * SECOND_US, retry=Retry(first_us=0))
+    hand = await world.worker()
+    await hand.claim()
+    world.go_to(due_at + 2 * SECOND_US + (SLACK_US + 1 if swept else SLACK_US // 2))
+    assert world.now < START_AT + LEASE_US
+    if swept:
+        await world.sweep()
+    await hand.tick()
+    assert world.target.calls == []
+    await hand.settle()
+    assert hand.in_hand == 0
+    await hand.work()
+    assert world.target.fences == [2]
+    view = await world.view(job, due_at)
+    assert (view.state, view.tries) == (State.SUCCEEDED, int(swept))
 
 
 async def test_outcomes_of_a_worker_that_lost_its_lease_are_refused_once_the_run_went_on(

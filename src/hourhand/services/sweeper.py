@@ -102,7 +102,7 @@ class Sweeper:
         for stray in sorted(strays, key=lambda stray: stray.due_at):
             settlement = _settlement(stray, now_at)
             if _is_last_chance(stray, settlement):
-                alone_at += apart_us
+                alone_at = max(alone_at + apart_us, settlement.due_at)
                 settlement = msgspec.structs.replace(settlement, due_at=alone_at)
             by_worker.setdefault(stray.worker, []).append(settlement)
         for worker, settlements in by_worker.items():
@@ -132,10 +132,11 @@ def _is_last_chance(stray: StrayRun, settlement: Settlement) -> bool:
     """Whether one more lost worker would end the run.
 
     One of those that go down together may be what kills the worker each time. Started again together,
-    the others would use up their tries with it; one by one, only the culprit does.
+    the others would use up their tries with it; one by one, only the culprit does. A worker that says
+    nothing long after a deadline is as good as lost, though its lease still runs.
     """
     return (
-        stray.worker_lost
+        stray.awaited_since is None
         and settlement.event is Event.RETRY
         and stray.spec is not None
         and settlement.tries >= stray.spec.retry.max

@@ -28,6 +28,9 @@ from hourhand.telemetry import Telemetry, logger
 
 HEARTBEAT_US = 10 * SECOND_US
 ABANDON_US = 7 * SECOND_US  # how long a cancelled attempt may take to end before it is left behind
+_STALE_US = (
+    5 * SECOND_US
+)  # past its deadline nothing begins any more: a little later the sweeper has taken it
 _MOST_PER_CLAIM = 2_000
 _MOST_PER_SETTLE = 2_000
 _SMALL_CLAIM = 1_000  # or a quarter of what it can run
@@ -267,8 +270,8 @@ class Worker:
         self._told_as = node_id
 
     def _assured(self, asked_at: int) -> None:
-        """The lease was prolonged at some moment after it was asked for."""
-        self._sure_until = asked_at + self._leases.lease_us
+        """The lease was prolonged at some moment after it was asked for, and no clock says it was later than now."""
+        self._sure_until = min(asked_at, self._clock.now()) + self._leases.lease_us
         self.on_timer()
 
     def _hold(self, runs: Sequence[ClaimedRun]) -> None:
@@ -285,9 +288,13 @@ class Worker:
         self.on_timer()
 
     def _start(self, attempt: Attempt) -> None:
+        now_at = self._clock.now()
+        if now_at >= attempt.run.deadline_at + _STALE_US:  # this process stood still: it may go on elsewhere
+            self._give_back(attempt, now_at)
+            return
         attempt.task = asyncio.create_task(self._run(attempt))
         if not self._fresh:
-            self._arm_at = self._clock.now() + _ARM_AFTER_US
+            self._arm_at = now_at + _ARM_AFTER_US
         if attempt.run.deadline_at < self._arm_at:
             self._arm_at = attempt.run.deadline_at
         self._fresh.append(attempt)
