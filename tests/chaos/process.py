@@ -16,10 +16,12 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Self, TypeVar
 
+import hourhand
 from tests.chaos.api import Api, NotSent, Unanswered
 from tests.chaos.calls import SinkLog
 
 ROOT = Path(__file__).resolve().parents[2]
+SOURCE = Path(hourhand.__file__).resolve().parents[1]  # what the tests import is what they start
 HERE = Path(__file__).resolve().parent
 START_S = 30.0
 WAIT_S = 30.0
@@ -54,7 +56,7 @@ def environment(**more: str) -> dict[str, str]:
     }
     return {
         **kept,
-        "PYTHONPATH": os.pathsep.join((str(ROOT / "src"), str(ROOT))),
+        "PYTHONPATH": os.pathsep.join((str(SOURCE), str(ROOT))),
         "HOURHAND_TARGETS_ALLOW_HOSTS": "127.0.0.1",
         **more,
     }

@@ -11,6 +11,8 @@ from hourhand.core.report import Report, ReportOutcome, report_token
 from hourhand.errors import Conflict, Invalid
 from hourhand.ports.store import Changed, Claim, LeaseLost
 from hourhand.services.reports import Reports
+from hourhand.services.sweeper import Sweeper
+from hourhand.telemetry import Telemetry
 from tests.contract.builders import draft, every, outcome, spec
 from tests.contract.harness import START_AT
 from tests.contract.scene import Scene
@@ -116,6 +118,12 @@ async def sweeps(scene: Scene, _: Stage) -> Any:
     return await sweep(scene)
 
 
+async def rescues(scene: Scene, _: Stage) -> Any:
+    """As the sweeper does it, by its own decisions."""
+    sweeper = Sweeper(store=scene.store, keep_us=DAY_US, dead_keep_us=DAY_US, telemetry=Telemetry())
+    return await sweeper.rescue(scene.now)
+
+
 async def pauses(scene: Scene, stage: Stage) -> Changed:
     return await scene.pause(stage.job)
 
@@ -198,6 +206,11 @@ async def resumes(scene: Scene, stage: Stage) -> Changed:
 
 async def descends(scene: Scene, _: Stage) -> int:
     return await scene.store.descend(10)
+
+
+async def looks_at_waits(scene: Scene, _: Stage) -> int:
+    """As the sweeper does now and then."""
+    return await scene.store.judge_waits(10)
 
 
 async def runs_now(scene: Scene, stage: Stage) -> Any:

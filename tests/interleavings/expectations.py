@@ -4,7 +4,7 @@ from typing import Any
 
 from hourhand.core.instant import MINUTE_US
 from hourhand.core.lifecycle import Phase, State
-from hourhand.core.model import Trigger
+from hourhand.core.model import MAX_QUEUED, Trigger
 from hourhand.ports.store import Changed, Claim
 from tests.contract.harness import START_AT
 from tests.contract.scene import Scene
@@ -23,6 +23,12 @@ async def each_once(scene: Scene, stage: Stage, left: Claim, right: Claim) -> No
 async def accepted(scene: Scene, stage: Stage, _: Any, refused: Any) -> None:
     assert refused == [], "the outcome of a live worker was refused"
     await in_one_place(scene, stage, _, refused)
+
+
+async def no_longer_than_allowed(scene: Scene, stage: Stage, _: Any, __: Any) -> None:
+    tables = await scene.tables()
+    assert len(tables.blocked) <= MAX_QUEUED, "more wait for a slot than a queue is long"
+    assert not tables.planned or len(tables.blocked) + len(tables.history) == MAX_QUEUED + 2
 
 
 async def both_accepted(scene: Scene, stage: Stage, left: Any, right: Any) -> None:
@@ -86,6 +92,20 @@ async def the_child_is_skipped_once(scene: Scene, stage: Stage, _: Any, __: Any)
     await _descend(scene)
     states = [line.state for line in (await scene.tables()).history if line.job_id == stage.job.id]
     assert states == [State.SKIPPED], "a parent failed, and the child is not skipped once"
+
+
+async def decided_once(scene: Scene, stage: Stage, _: Any, __: Any) -> None:
+    """Whoever was first: its time to wait was over, or all had succeeded."""
+    scene.pass_time(20)  # whoever waits is looked at again
+    for _ in range(3):
+        await scene.store.descend(10)
+        await scene.store.judge_waits(10)
+    tables = await scene.tables()
+    ends = [line.state for line in tables.history if line.job_id == stage.job.id]
+    planned = await scene.planned(stage.job)
+    assert (ends, planned) in (([State.SKIPPED], []), ([], [T])), (
+        "a dependent that was decided is decided again"
+    )
 
 
 async def _descend(scene: Scene) -> None:
@@ -178,6 +198,15 @@ async def the_late_one_is_refused(scene: Scene, stage: Stage, claim: Claim, refu
 
 async def nothing_without_a_lease(scene: Scene, stage: Stage, got: Any, _: Any) -> None:
     assert not got, "a worker whose lease is over goes on as if it had one"
+
+
+async def neither_early_nor_a_try(scene: Scene, stage: Stage, _: Any, claim: Claim) -> None:
+    assert claim.runs == [], "something was taken before its time"
+    scene.go_to(T)
+    runs = await scene.take(stage.nodes[1], lead_us=0)
+    assert [(run.key, run.tries) for run in runs] == [(stage.runs[0].key, 0)], (
+        "what had not begun was tried, or is lost"
+    )
 
 
 async def one_of_two_sweeps(scene: Scene, stage: Stage, left: Any, right: Any) -> None:

@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 from hourhand.core.backfill import BackfillSpec, new_backfill
 from hourhand.core.instant import DAY_US, MINUTE_US, SECOND_US
 from hourhand.core.lifecycle import Event
-from hourhand.core.model import AfterTiming, Job, Misfire, MisfirePolicy, Overlap
+from hourhand.core.model import MAX_QUEUED, AfterTiming, Job, Misfire, MisfirePolicy, Overlap
 from hourhand.core.run import ClaimedRun, Settlement
 from tests.contract.builders import every, outcome_of_stray, spec
-from tests.contract.harness import START_AT
+from tests.contract.harness import LEAD_US, START_AT
 from tests.contract.scene import Scene
 
 HORIZON_US = 4 * SECOND_US  # how far planners of pairs look
@@ -78,6 +78,21 @@ async def two_taken(scene: Scene) -> Stage:
     stage = await busy(2)(scene)
     assert await scene.take(stage.nodes[1]) == []
     return stage
+
+
+async def long_queue(scene: Scene) -> Stage:
+    """The slot of a job is taken, nearly as many runs wait for it as may, and more are due; and two workers."""
+    misfire = Misfire(grace_us=DAY_US)
+    job = await scene.create(spec(every(1), overlap=Overlap.QUEUE, misfire=misfire), id=_FIRST_ID)
+    await scene.plan((MAX_QUEUED + 4) * SECOND_US)
+    scene.pass_time(1)
+    nodes = [await scene.worker(), await scene.worker()]
+    runs = await scene.take(nodes[0], lead_us=0)
+    scene.pass_time(MAX_QUEUED - 1)
+    assert await scene.take(nodes[0], room=MAX_QUEUED, lead_us=0) == []
+    assert len((await scene.tables()).blocked) == MAX_QUEUED - 1
+    scene.pass_time(3)
+    return Stage([job], nodes, runs)
 
 
 async def lowered(scene: Scene) -> Stage:
@@ -182,11 +197,11 @@ async def ran_before(scene: Scene) -> Stage:
     return Stage([job], [node])
 
 
-async def two_parents(scene: Scene, *others: Job) -> Stage:
+async def two_parents(scene: Scene, *others: Job, wait_us: int = DAY_US) -> Stage:
     """A job that follows two others, whose runs are in a worker's hand."""
     first = await scene.create(spec(every(60)), id=_FIRST_ID)
     second = await scene.create(spec(every(60)), id=_SECOND_ID)
-    timing = AfterTiming(parents=(first.id, second.id, *(job.id for job in others)), wait_us=DAY_US)
+    timing = AfterTiming(parents=(first.id, second.id, *(job.id for job in others)), wait_us=wait_us)
     child = await scene.create(spec(timing), id=_CHILD_ID)
     await scene.plan(61 * SECOND_US)
     scene.go_to(T)
@@ -194,6 +209,27 @@ async def two_parents(scene: Scene, *others: Job) -> Stage:
     runs = sorted(await scene.take(node, lead_us=0), key=lambda run: run.job_id)
     assert [run.job_id for run in runs][:2] == [first.id, second.id]
     return Stage([child, first, second, *others], [node], runs)
+
+
+async def waited_too_long(scene: Scene) -> Stage:
+    """One of the two has ended, and its dependent has waited for the other for as long as it may."""
+    stage = await two_parents(scene, wait_us=MINUTE_US)
+    await scene.finish(stage.runs[0])
+    assert await scene.store.descend(10) == 1
+    scene.pass_time(61)
+    return stage
+
+
+async def taken_ahead(scene: Scene) -> Stage:
+    """A worker took a run ahead of its time, and its lease ended before that came; another one is there."""
+    job = await scene.create(spec(every(60)), id=_FIRST_ID)
+    await scene.plan(61 * SECOND_US)
+    scene.go_to(T - LEAD_US)
+    holder = await scene.worker(SECOND_US)
+    runs = await scene.take(holder)
+    assert [run.due_at for run in runs] == [T]
+    scene.pass_time(1.1)
+    return Stage([job], [holder, await scene.worker()], runs)
 
 
 async def lost(scene: Scene) -> Stage:

@@ -92,6 +92,15 @@ MUTANTS = (
         "== []",
     ),
     Mutant(
+        "never-ahead",
+        "what an answer says of the time was so when it arrived, not when it was asked for",
+        "stores/postgres/server_clock.py",
+        "            server_at - arrived_us\n",
+        "            server_at - asked_us\n",
+        SIMULATION,
+        "I3",
+    ),
+    Mutant(
         "misfire",
         "a run that nobody took within its grace is for the misfire policy",
         "stores/sqlite/sql/claims.sql",
@@ -131,15 +140,6 @@ MUTANTS = (
         "I11",
         "finish/finish of two slots as",
     ),
-    Mutant(
-        "room",
-        "a worker takes no more than it has room for",
-        "services/worker.py",
-        "            room=room,\n",
-        "            room=room * 10,\n",
-        SIMULATION,
-        "I13",
-    ),
     # --- attempts
     Mutant(
         "at-most-once",
@@ -151,14 +151,22 @@ MUTANTS = (
         "I2",
     ),
     Mutant(
+        "at-most-once-when-due",
+        "what must not happen twice is taken when it is due, so that a worker that is lost before has not begun it",
+        "stores/sqlite/sql/claims.sql",
+        "        WHEN j.at_most_once THEN 4\n",
+        "",
+        SIMULATION,
+        "I2",
+    ),
+    Mutant(
         "tries",
         "a run ends when its tries are used up",
         "core/retry.py",
         "or once_only or tries > spec.retry.max:",
         "or once_only:",
-        "tests/core/test_retry.py::test_without_retries_the_first_failure_is_the_last",
+        SIMULATION,
         "I8",
-        "<Event.EXHAUST: 'exhaust'>",
     ),
     Mutant(
         "cancelled-is-not-retried",

@@ -9,9 +9,9 @@ MUTANTS = (
         "stores/relational/descents.py",
         "        if late:\n            await drop_waits(tx, late)",
         "        if False:\n            await drop_waits(tx, late)",
-        "tests/contract/test_graph_storm.py::test_random_graphs[0]",
+        f"{ORDERED}[expiry/finish_of_a_parent]",
         "I12",
-        "UNIQUE constraint failed: history",
+        "a dependent that was decided is decided again",
     ),
     Mutant(
         "all-parents",
@@ -32,6 +32,16 @@ MUTANTS = (
         f"{ORDERED}[finish/finish_of_two_parents]",
         "I12",
         "the child does not run once",
+    ),
+    Mutant(
+        "followed-is-not-deleted",
+        "a job that others follow is not deleted",
+        "stores/relational/edits.py",
+        "    await refuse_if_followed(tx, tenant, job_id)\n",
+        "",
+        f"{ORDERED}[follow/delete]",
+        "I12",
+        "a job follows one that is gone",
     ),
     Mutant(
         "waits-held",

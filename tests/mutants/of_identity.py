@@ -46,18 +46,6 @@ MUTANTS = (
         quick=True,
     ),
     Mutant(
-        "fence-of-outcomes-postgres",
-        "an outcome under an older fence is refused",
-        "stores/postgres/sql/settling.sql",
-        "running.slot = d.slot AND running.fence = d.fence\n"
-        "            AND running.scheduled_at = d.scheduled_at AND running.phase BETWEEN 1 AND 2 OFFSET 0) AS r),",
-        "running.slot = d.slot\n"
-        "            AND running.scheduled_at = d.scheduled_at AND running.phase BETWEEN 1 AND 2 OFFSET 0) AS r),",
-        f"{STEPPED}[claim/late_finish]",
-        "I5",
-        "claim/late finish as",
-    ),
-    Mutant(
         "fence-grows",
         "a claim raises the fence",
         "stores/sqlite/sql/claims.sql",

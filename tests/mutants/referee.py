@@ -1,18 +1,19 @@
 """Looks at single calls of a simulated store: what nobody may do, and what no later look at the tables would tell.
 
 A plan under a fence that its segment no longer has changes nothing, and a segment changes hands under the next one (I5);
-the same request makes one run (I2); what is late and to be skipped then is not taken (I14); nothing begins whose tries
-are used up (I8), and nobody has more in hand than room (I13).
+the same request makes one run, and what is to be sent at most once is taken when it is due (I2); what is late and to be
+skipped then is not taken (I14); nothing begins whose tries are used up (I8); nothing is taken from a worker that
+lives (I11); nobody has more in hand than room, and no backfill more open than it may (I13).
 """
 
-import json
 import sqlite3
 from collections.abc import Sequence
 from typing import Any
 
 from hourhand.core.instant import HOUR_US
-from hourhand.core.model import MisfirePolicy, Trigger
+from hourhand.core.model import Delivery, MisfirePolicy, Trigger
 from hourhand.core.run import TRIGGERS, ClaimedRun
+from hourhand.stores.relational.rows import decode_spec
 from tests.sim.machine import acting_machine
 
 _KEY_LIFE_US = 12 * HOUR_US  # a request's key is known for longer
@@ -49,6 +50,10 @@ class Referee:
                 self._look_at_segments(before)
             case "claim":
                 self._look_at_claim(answer.runs, before)
+            case "stray_runs":
+                self._look_at_strays(answer)
+            case "feed_backfill" if answer is not None:
+                self._look_at_backfill(answer.backfill)
             case "add_run" if answer is not None and args[2] is not None:
                 self._look_at_request((args[1], args[2]), answer)
 
@@ -93,11 +98,26 @@ class Referee:
         for run in runs:
             misfire = run.spec.misfire
             is_late = run.due_at + misfire.grace_us < now_at and tuple(run.key) not in had_slots
+            if run.spec.delivery is Delivery.AT_MOST_ONCE and run.due_at > now_at:
+                self._wrong(f"I2 {run.run_id} was taken before it is due, and is to be sent at most once")
             is_scheduled = TRIGGERS[run.trigger_code] is Trigger.SCHEDULED
             if is_late and is_scheduled and misfire.policy is MisfirePolicy.SKIP:
                 self._wrong(
                     f"I14 {run.run_id} was taken {now_at - run.due_at} µs late, and was to be skipped"
                 )
+
+    def _look_at_strays(self, strays: Sequence[Any]) -> None:
+        live = "SELECT 1 FROM running r JOIN nodes n ON n.id = r.node_id WHERE r.job_id = ? AND r.slot = ? AND n.lease_until > ?"
+        for stray in strays:
+            place = (stray.job_id, stray.slot, self._world.clock.now())
+            if stray.worker_lost and self._connection.execute(live, place).fetchone():
+                self._wrong(f"I11 a run of {stray.job_id} is taken from a worker whose lease runs")
+
+    def _look_at_backfill(self, backfill: Any) -> None:
+        if backfill.tally.open > backfill.spec.max_open:
+            self._wrong(
+                f"I13 a backfill has {backfill.tally.open} runs open, of at most {backfill.spec.max_open}"
+            )
 
     def _look_at_request(self, request: tuple[int, str], made: Any) -> None:
         now_at = self._world.clock.now()
@@ -111,7 +131,7 @@ class Referee:
             "SELECT spec FROM jobs WHERE id = ?1 UNION ALL SELECT spec FROM versions WHERE job_id = ?1",
             (job_id,),
         )
-        return max((json.loads(spec)["retry"]["max"] for (spec,) in specs), default=0)
+        return max((decode_spec(spec).retry.max for (spec,) in specs), default=0)
 
     def _rows(self, query: str) -> Rows:
         return {row[:2]: row[2] for row in self._connection.execute(query)}

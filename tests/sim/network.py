@@ -35,6 +35,7 @@ class Surroundings(Protocol):
     slow_s: float
     in_flight: int  # calls that will still happen
     aimed: list[Armed]  # at whoever makes some transition next
+    harm: Any  # what becomes of the calls of one run, in a scene of its own
 
     def strike(self, fault: Fault, machine: str) -> None:
         """A fault has struck."""
@@ -148,10 +149,14 @@ class Link:
             await asyncio.sleep(delay_s)
             if self.cut or world.store_away:
                 raise Unavailable(f"{verb}: the store went away")
+        if world.harm is not None and world.harm.refuses(verb, args):
+            raise Unavailable(f"{verb}: refused")
         try:
             answer = await world.carry_out(verb, armed and armed.fault, args, kwargs)
         finally:
             seen_at = world.store_now()
+        if world.harm is not None and world.harm.loses(verb, answer):
+            raise Unavailable(f"{verb}: the answer was lost")
         if armed is not None:
             await self._after(verb, armed, args, kwargs)
         if delay_s:

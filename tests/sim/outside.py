@@ -36,6 +36,7 @@ class Behaviour(NamedTuple):
     skips: float = 0.0
     ms: float = 0.0
     accepts: float = 0.0
+    kills: float = 0.0  # the machine, after so many milliseconds
 
 
 class Call(NamedTuple):
@@ -82,6 +83,10 @@ class Around(Protocol):
         """The store's time."""
         ...
 
+    def begins(self, run: ClaimedRun) -> None:
+        """An attempt begins."""
+        ...
+
     async def report_key(self, job_id: int) -> bytes:
         """What tokens are made with."""
         ...
@@ -107,6 +112,7 @@ class Outside:
     async def execute(self, run: ClaimedRun) -> Result:
         """Carry out one attempt, in the mood that the run meets."""
         key = run.key
+        self._world.begins(run)
         self.calls.append(
             Call(
                 key,
@@ -127,6 +133,9 @@ class Outside:
             await self._crash(armed.seconds)
         if armed is not None and armed.fault is Fault.RAISING_TARGET:
             raise RuntimeError("the target's code is wrong")
+        if behaviour.kills:
+            await asyncio.sleep(behaviour.kills / 1000)
+            await self._crash(0.1)
         mood = self._mood(run)
         if mood < behaviour.unsent:
             return _UNSENT

@@ -28,6 +28,7 @@ from hourhand.core.model import (
 
 POOLS = ("default", "other")
 TENANTS = ("a", "b", "c")
+SCENES = ("poison", "uncommitted", "unanswered")
 
 
 class Fault(StrEnum):
@@ -147,6 +148,7 @@ class Mix(NamedTuple):
     pools: tuple[str, ...]
     priorities: tuple[Priority, ...]
     flood: str | None  # what kind of, at the end
+    scene: str | None  # which run does harm to its neighbours, after that
 
 
 class Script(NamedTuple):
@@ -227,6 +229,7 @@ class _Author:
             pools=draw.choice((POOLS[:1], POOLS)),
             priorities=draw.choice((tuple(Priority), tuple(Priority)[:2], tuple(Priority)[1:2])),
             flood=draw.choice((None, "free", "slots")) if room == 4 else None,
+            scene=random.Random(f"scene {self.seed}").choice((None, None, None, *SCENES)),
         )
 
     # --- people
@@ -272,7 +275,7 @@ class _Author:
             misfire=Misfire(
                 policy=draw.choice(list(MisfirePolicy)),
                 grace_us=draw.choice((0, 5, 60)) * SECOND_US,
-                limit=draw.choice((1, 5, 100 if takes_ms < 300 else 20)),  # it shall be over some day
+                limit=draw.choice((1, 5, 100)),
             ),
             jitter_us=draw.choice((0, 0, 0, 1_500_000)),
             retry=Retry(

@@ -20,7 +20,9 @@ import structlog
 from hourhand import ids
 from hourhand.core.identity import RunKey
 from hourhand.core.instant import SECOND_US
+from hourhand.core.lifecycle import Phase
 from hourhand.core.report import Report as RunReport
+from hourhand.core.run import ClaimedRun
 from hourhand.errors import Unavailable
 from hourhand.ports.store import Hint
 from hourhand.stores.sqlite import SqliteStore
@@ -28,6 +30,7 @@ from tests.sim import checker
 from tests.sim.cluster import KEEP_US, LEAD_US, SEGMENTS, Cluster, Life, Place
 from tests.sim.flood import flood
 from tests.sim.machine import Machine, SimLoop, acting_machine
+from tests.sim.neighbours import neighbours
 from tests.sim.network import Armed
 from tests.sim.outside import Outside
 from tests.sim.people import Api, People
@@ -53,6 +56,7 @@ _MOST_DRIFT_US = 15_000  # that a clock may have gone wrong between two answers
 _CALL_S = 200e-6  # that every call takes at least
 _REFUSED_BY_ID = frozenset({"add_backfill"})  # when it comes a second time: whoever asks gives the id
 _NOWHERE = Context()  # of no machine
+_IN_HAND = ("running", Phase.EXECUTING)
 
 
 class Report(msgspec.Struct, kw_only=True):
@@ -123,6 +127,7 @@ class StoreClock:
         self._begins_at = begins_at
         self.offset_us = 0
         self._before: list[tuple[int, int]] = []  # until when somebody may not have noticed, and what it was
+        self._leapt_until_us = 0  # the same of the last time that it was set forward
 
     def now(self) -> int:
         """The present instant."""
@@ -132,7 +137,14 @@ class StoreClock:
         """Somebody sets it."""
         if by_us < 0:
             self._before.append((self._loop.microseconds() + _UNNOTICED_US, self.offset_us))
+        else:
+            self._leapt_until_us = self._loop.microseconds() + _UNNOTICED_US
         self.offset_us += by_us
+
+    @property
+    def has_leapt(self) -> bool:
+        """Whether leases and deadlines may have ended before their time, unnoticed by whoever counts on them."""
+        return self._loop.microseconds() < self._leapt_until_us
 
     def latest(self) -> int:
         """What it shows, or would show to whoever has not noticed yet that it was set back."""
@@ -163,6 +175,7 @@ class World:
         self.slow_s = 0.0
         self.in_flight = 0
         self.aimed: list[Armed] = []
+        self.harm: Any = None
         self.healing = False
         self._ending = False  # nobody is started any more
         self.healed_at = 0
@@ -212,6 +225,8 @@ class World:
         await checker.wait_for_quiet(self, _LEAST_QUIET_S, _MOST_QUIET_S)
         if self._script.mix.flood is not None:
             self.violations += await flood(self, self._script.mix.flood)
+        if self._script.mix.scene is not None:
+            self.violations += await neighbours(self, self._script.mix.scene)
         self.violations += await checker.check(self)
         self._ending = True
         for life in self.cluster.lives:
@@ -228,6 +243,13 @@ class World:
         life = next((one for one in self.cluster.lives if one.machine is acting_machine()), None)
         drifts = life is not None and life.drifts
         return self.clock.latest() + (_MOST_DRIFT_US if drifts else 0)
+
+    def begins(self, run: ClaimedRun) -> None:
+        """I11: nobody begins what has gone on elsewhere, whatever stood still for however long."""
+        seen = self.watch.runs.get(tuple(run.key))
+        holds = seen is not None and (seen.place, seen.phase, seen.fence) == (*_IN_HAND, run.fence)
+        if not holds and not self.clock.has_leapt:
+            self.complain(f"I11 {run.run_id} began under the fence {run.fence}, and had gone on elsewhere")
 
     async def carry_out(self, verb: str, fault: Fault | None, args: Any, kwargs: Any) -> Any:
         """Have the store do it; nothing else happens meanwhile."""

@@ -2,7 +2,7 @@
 
 Triggers on the tables tell it, so nothing that the code under test says of itself is believed. What no commit may ever do is
 held against the table of `core.lifecycle` at once: transitions that do not exist, fences that fall, history that changes,
-more slots than a job's limit, runs that vanish (I5, I8, I11).
+more slots than a job's limit, more that waits for them than is allowed to, runs that vanish (I5, I8, I11, I13).
 """
 
 import sqlite3
@@ -11,6 +11,8 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from hourhand.core.lifecycle import TRANSITIONS, Event, Phase, State
+from hourhand.core.model import MAX_QUEUED, Trigger
+from hourhand.core.run import TRIGGER_CODES
 from hourhand.stores.relational.rows import STATES
 from hourhand.stores.relational.tx import Operation, T
 
@@ -21,7 +23,7 @@ _COLUMNS = {  # job, time, fence, phase or state, slot or attempt, trigger, trie
     "running": "{0}.job_id, {0}.scheduled_at, {0}.fence, {0}.phase, {0}.slot, {0}.trigger, {0}.tries",
     "dead": "{0}.job_id, {0}.scheduled_at, {0}.fence, 0, 0, {0}.trigger, {0}.tries",
     "history": "{0}.job_id, {0}.scheduled_at, {0}.attempt, {0}.state, {0}.attempt, {0}.trigger, {0}.tries",
-    "jobs": "{0}.id, {0}.version, {0}.concurrency, 0, 0, 0, 0",
+    "jobs": "{0}.id, {0}.version, {0}.concurrency, coalesce({0}.spec ->> '$.misfire.limit', 100), 0, 0, 0",
     "segments": "{0}.segment, 0, {0}.fence, 0, 0, 0, 0",
 }
 _EVENTS = {
@@ -33,6 +35,9 @@ _EVENTS = {
 }
 # Who may take a run back that nobody ever took: a change of its job, of its backfill, or of a mark to skip it.
 _WITHDRAWING = frozenset({"change_job", "delete_job", "tend_jobs", "change_backfill", "unskip_time"})
+
+_CAUGHT_UP = TRIGGER_CODES[Trigger.CATCH_UP]
+_BY_SCHEDULE = frozenset({TRIGGER_CODES[Trigger.SCHEDULED], TRIGGER_CODES[Trigger.UPSTREAM]})
 
 Transition = tuple[State, Event]
 Key = tuple[int, int]
@@ -72,6 +77,10 @@ class Watch:
         self.waits: dict[Key, list[str]] = {}  # whom a run waited for
         self._ended: dict[Key, int] = {}  # the last attempt in history
         self._limits: dict[int, int | None] = {}
+        self._made_up_for: dict[
+            int, int
+        ] = {}  # the most missed times that any version of a job wanted to run
+        self._queues: dict[int, dict[Key, int]] = {}  # what waits for a job's slots, and by which trigger
         self._slots: dict[int, set[Key]] = {}
         self._segments: dict[int, int] = {}
         self._fresh: list[Key] = []
@@ -96,6 +105,7 @@ class Watch:
         for key, seen in touched.items():
             steps += self._see_run(key, seen)
         self._check_slots()
+        self._check_queues({job_id for job_id, _ in touched})
         for step in steps:
             self.transitions[step.state, step.event] += 1
         if steps:
@@ -151,6 +161,11 @@ class Watch:
             held.add(key)
         else:
             held.discard(key)
+        queue = self._queues.setdefault(key[0], {})
+        if now.place == "blocked":
+            queue[key] = now.trigger
+        else:
+            queue.pop(key, None)
         return steps
 
     def _follow(self, steps: list[Step], key: Key, before: Seen | None, now: Seen, state: State) -> State:
@@ -199,8 +214,9 @@ class Watch:
         return way[0]
 
     def _see_job(self, row: tuple[Any, ...]) -> None:
-        _, op, job_id, _, limit, *_ = row
+        _, op, job_id, _, limit, made_up_for, *_ = row
         self._limits[job_id] = None if op == "delete" else limit
+        self._made_up_for[job_id] = max(made_up_for, self._made_up_for.get(job_id, 0))
 
     def _see_segment(self, row: tuple[Any, ...]) -> None:
         _, _, segment, _, fence, *_ = row
@@ -215,6 +231,19 @@ class Watch:
             if limit is not None and held > limit:
                 self._wrong("I11", key, f"is one of {held} under a limit of {limit}")
         self._fresh.clear()
+
+    def _check_queues(self, job_ids: set[int]) -> None:
+        """I13: no more scheduled runs wait for slots than a queue is long, no more missed ones than are made up for."""
+        for job_id in job_ids:
+            waiting = list(self._queues[job_id].values())
+            if not waiting:
+                continue
+            scheduled = sum(trigger in _BY_SCHEDULE for trigger in waiting)
+            missed = waiting.count(_CAUGHT_UP)
+            if scheduled > MAX_QUEUED or missed > self._made_up_for[job_id]:
+                self.violations.append(
+                    f"I13 {scheduled} scheduled and {missed} missed runs of {job_id} wait for its slots"
+                )
 
     def _wrong(self, invariant: str, key: Key, text: str) -> None:
         self.violations.append(f"{invariant} run {key[0]}@{key[1]} {text}")

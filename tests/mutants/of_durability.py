@@ -1,0 +1,41 @@
+"""Safeguards of answers: what was answered stays, what failed left nothing, and nobody else has the file."""
+
+from tests.mutants.mutant import CHAOS, Mutant
+
+_COMMITS = """        connection.execute("BEGIN IMMEDIATE")
+        results: list[Any] = []
+        hints: set[str] = set()
+        for operation in operations:
+            results.append(_execute(connection, clock, operation, hints))
+        connection.execute("COMMIT")
+"""
+_ANSWERS_FIRST = """        if not connection.in_transaction:
+            connection.execute("BEGIN IMMEDIATE")
+        results: list[Any] = []
+        hints: set[str] = set()
+        for operation in operations:
+            results.append(_execute(connection, clock, operation, hints))
+"""
+
+MUTANTS = (
+    Mutant(
+        "answer-after-commit",
+        "nobody is answered before the commit is on the disk",
+        "stores/sqlite/engine.py",
+        _COMMITS,
+        _ANSWERS_FIRST,
+        f"{CHAOS}/test_interrupted.py::test_an_acknowledged_job_survives_the_next_instant",
+        "I9",
+        "404",
+    ),
+    Mutant(
+        "one-process-per-file",
+        "a file that one process has open is refused to a second",
+        "stores/sqlite/file.py",
+        "fcntl.flock(holder, fcntl.LOCK_EX | fcntl.LOCK_NB)",
+        "pass",
+        f"{CHAOS}/test_files.py::test_a_second_one_on_the_same_file_is_refused_and_the_first_goes_on[False]",
+        "I11",
+        "TimeoutExpired",
+    ),
+)
