@@ -31,6 +31,18 @@ async def no_longer_than_allowed(scene: Scene, stage: Stage, _: Any, __: Any) ->
     assert not tables.planned or len(tables.blocked) + len(tables.history) == MAX_QUEUED + 2
 
 
+async def no_more_than_is_made_up_for(scene: Scene, stage: Stage, _: Any, __: Any) -> None:
+    await scene.take(stage.nodes[0], lead_us=0)
+    tables = await scene.tables()
+    waiting = [row.scheduled_at for row in tables.blocked if row.trigger is Trigger.CATCH_UP]
+    assert len(waiting) == stage.job.spec.misfire.limit, (
+        "more missed times wait than are made up for, or fewer"
+    )
+    assert min(waiting) > max(row.scheduled_at for row in tables.history), (
+        "an older one waits than was given up"
+    )
+
+
 async def both_accepted(scene: Scene, stage: Stage, left: Any, right: Any) -> None:
     assert left == right == [], "the outcome of a live worker was refused"
     tables = await scene.tables()

@@ -95,6 +95,20 @@ async def long_queue(scene: Scene) -> Stage:
     return Stage([job], nodes, runs)
 
 
+async def missed(scene: Scene) -> Stage:
+    """The slot of a job is taken, two of its missed times wait for it, more than that it does not make up for; and more are due."""
+    misfire = Misfire(policy=MisfirePolicy.CATCH_UP, grace_us=0, limit=2)
+    job = await scene.create(spec(every(1), overlap=Overlap.QUEUE, misfire=misfire), id=_FIRST_ID)
+    await scene.plan(8 * SECOND_US + 1)
+    scene.pass_time(1)
+    nodes = [await scene.worker(), await scene.worker()]
+    runs = await scene.take(nodes[0], lead_us=0)
+    scene.pass_time(4.5)
+    assert await scene.take(nodes[0], lead_us=0) == []
+    scene.pass_time(3)
+    return Stage([job], nodes, runs)
+
+
 async def lowered(scene: Scene) -> Stage:
     """Three slots of a job are taken, a run is due, and the limit was lowered to two."""
     stage = await busy(3)(scene)

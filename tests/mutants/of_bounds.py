@@ -13,6 +13,16 @@ MUTANTS = (
         "I13",
     ),
     Mutant(
+        "catch-up-is-bounded",
+        "no more missed times wait for a slot than their job makes up for",
+        "core/plan.py",
+        "return sorted(waiting)[: -misfire.limit]",
+        "return []",
+        f"{ORDERED}[claim/claim_of_missed_times]",
+        "I13",
+        "more missed times wait than are made up for",
+    ),
+    Mutant(
         "queue-is-bounded",
         "a queue of runs that wait for a slot has an end",
         "core/overlap.py",
@@ -23,4 +33,13 @@ MUTANTS = (
         "more wait for a slot than a queue is long",
     ),
     # --- one tenant beside another
+    Mutant(
+        "lanes-take-turns",
+        "tenants with runs of one class take turns, however many wait of one",
+        "stores/sqlite/sql/claims.sql",
+        "ORDER BY rank, lane < :turn, lane, due_at LIMIT -1 OFFSET :keep",
+        "ORDER BY due_at, lane LIMIT -1 OFFSET :keep",
+        SIMULATION,
+        "I10",
+    ),
 )

@@ -28,6 +28,16 @@ MUTANTS = (
         "a run was taken twice, or never",
     ),
     Mutant(
+        "fence-of-reports-postgres",
+        "a report speaks for one attempt",
+        f"{_SQL}/reports.sql",
+        "WHERE r.job_id = $1 AND r.scheduled_at = $2 AND r.fence = $3 AND r.phase BETWEEN 1 AND 2",
+        "WHERE r.job_id = $1 AND r.scheduled_at = $2 AND r.fence >= $3 AND r.phase BETWEEN 1 AND 2",
+        f"{STEPPED}[claim/late_report]",
+        "I5",
+        "an outcome under an older fence was taken",
+    ),
+    Mutant(
         "accepted-is-not-released-postgres",
         "what its target has accepted cannot be given back as not begun",
         f"{_SQL}/settling.sql",

@@ -50,6 +50,15 @@ MUTANTS = (
         "I7",
     ),
     Mutant(
+        "one-outcome-holds-up-nobody",
+        "a batch of outcomes that fails is halved until the one that cannot be committed is alone",
+        "services/worker.py",
+        "        self._most_per_settle = max(1, len(batch) // 2)\n",
+        "",
+        SIMULATION,
+        "I7",
+    ),
+    Mutant(
         "native-fallback",
         "a hint that is lost costs a second: every duty also looks by itself",
         "services/loop.py",
