@@ -29,6 +29,16 @@ MUTANTS = (
         "404",
     ),
     Mutant(
+        "no-node-outlives-its-process",
+        "who opens the file knows that all earlier nodes are gone",
+        "stores/sqlite/file.py",
+        'connection.execute(statements()["end_all_nodes"])',
+        "pass",
+        f"{CHAOS}/test_interrupted.py::test_an_interrupted_call_goes_on_at_once_under_the_same_key",
+        "I7",
+        "+ 5000000)",
+    ),
+    Mutant(
         "one-process-per-file",
         "a file that one process has open is refused to a second",
         "stores/sqlite/file.py",

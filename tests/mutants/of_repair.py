@@ -13,6 +13,15 @@ MUTANTS = (
         "I7",
     ),
     Mutant(
+        "live-is-not-stray",
+        "runs are taken from workers whose lease is over, and from no other",
+        "stores/sqlite/sql/repair.sql",
+        "WHERE n.lease_until <= ? LIMIT ?;",
+        "WHERE n.lease_until <= ? + 20000000 LIMIT ?;",
+        SIMULATION,
+        "I11",
+    ),
+    Mutant(
         "unreported",
         "what its target accepted and did not report on in time counts as timed out",
         "stores/sqlite/sql/repair.sql",
