@@ -15,7 +15,7 @@ document.addEventListener("securitypolicyviolation", (event) =>
 
 
 class Guard:
-    """Watches one page for as long as it is open."""
+    """Watches one page for as long as it is open, for one test after the other."""
 
     def __init__(self, page: Page, origin: str) -> None:
         self._host = urlsplit(origin).netloc
@@ -27,6 +27,12 @@ class Guard:
         page.on("console", self._console)
         page.on("pageerror", lambda error: self._seen.append(f"exception: {error}"))
         page.on("request", self._request)
+
+    def renew(self) -> None:
+        """Forget what was seen and allowed: another test begins."""
+        self._allowed.clear()
+        self._seen.clear()
+        self.requests.clear()
 
     def allow(self, pattern: str) -> None:
         """What matches is what the test wants to happen."""

@@ -1,6 +1,7 @@
 """Names, notes, tags, payloads, errors and answers are text, whatever they look like and however long they are."""
 
 import json
+from urllib.parse import quote
 
 import pytest
 from playwright.sync_api import expect
@@ -21,31 +22,54 @@ NAMES = {
 }
 
 
-@pytest.mark.parametrize("name", NAMES.values(), ids=NAMES.keys())
-def test_a_name_is_text_in_every_view(tab: Tab, server: Server, name: str) -> None:
-    job = server.job(
-        name, "breaks", payload={"text": f"error of {name}"}, retry={"max": 0}, tags=[name.strip()[:50]]
+def failing_job(server: Server, name: str) -> str:
+    return server.job(
+        name,
+        "breaks",
+        payload={"text": f"error of {name}"},
+        retry={"max": 0},
+        tags=[name.strip()[:50], "hostile"],
     )
+
+
+def test_names_are_text_in_views_of_many(tab: Tab, server: Server) -> None:
+    jobs = {failing_job(server, name): name.strip() for name in NAMES.values()}
     page = tab.open_now()
+    for run in [server.run(job) for job in jobs]:
+        expect(page.locator(f'.feed li[data-row="{run}"]')).to_be_visible()
+    for job in jobs:
+        expect(page.locator(f'.feed li[data-row="{job}"]')).to_be_visible()
+    assert_fits(tab)
+    page = tab.open("/jobs?tag=hostile")
+    for job, name in jobs.items():
+        row = page.locator(f'tr[data-row="{job}"]')
+        expect(row.locator(".row-link")).to_have_text(name, use_inner_text=False)
+        row.get_by_role("button", name="Pause").click()
+        expect(page.get_by_role("dialog")).to_be_visible()
+        assert_fits(tab)
+        page.keyboard.press("Escape")
+        expect(page.get_by_role("dialog")).to_have_count(0)
+    page = tab.open("/dead-letters")
+    for name in jobs.values():
+        expect(page.locator("ul.groups > li").filter(has_text=name[:60]).first).to_be_visible()
+    assert_fits(tab)
+
+
+@pytest.mark.parametrize("name", NAMES.values(), ids=NAMES.keys())
+def test_a_name_is_text_in_views_of_one(tab: Tab, server: Server, name: str) -> None:
+    job = failing_job(server, name)
     run = server.run(job)
-    expect(page.locator(f'.feed li[data-row="{run}"]')).to_be_visible()
-    assert_fits(tab)
-    page = tab.open("/jobs")
-    expect(page.locator(f'tr[data-row="{job}"] .row-link')).to_have_text(name.strip(), use_inner_text=False)
-    page.locator(f'tr[data-row="{job}"]').get_by_role("button", name="Pause").click()
-    expect(page.get_by_role("dialog")).to_be_visible()
-    assert_fits(tab)
-    page.keyboard.press("Escape")
+    page = tab.open(f"/jobs?tag={quote(name.strip()[:50])}")
     page.locator(f'tr[data-row="{job}"] .row-link').click()
     expect(page.get_by_role("heading", level=1)).to_have_text(name.strip())
+    row = page.locator(f'tr[data-row="{run}"]')
+    expect(row).to_be_visible()
     assert_fits(tab)
-    page = tab.open(f"/jobs/{job}/edit")
+    page.keyboard.press("e")
     expect(page.get_by_label("Name", exact=True)).to_have_value(name)
-    page = tab.open(f"/runs/{run}")
+    page.go_back()
+    row.locator(".row-link").click()
     expect(page.locator(".note.fail")).to_contain_text(name.strip()[:60])
-    assert_fits(tab)
-    page = tab.open("/dead-letters")
-    expect(page.locator("ul.groups > li").filter(has_text=name.strip()[:60]).first).to_be_visible()
     assert_fits(tab)
 
 
