@@ -4,7 +4,7 @@ import json
 from urllib.parse import quote
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Route, expect
 
 from tests.browser.server import Server
 from tests.browser.tab import Tab
@@ -109,14 +109,17 @@ def test_what_the_stream_says_is_text(tab: Tab, server: Server) -> None:
     body = f"id: 1-1\nevent: run.failed\ndata: {json.dumps(event)}\n\n" + "event: x\ndata: {not json\n\n"
     tab.guard.allow("ERR_|503")
     server.job("keeps the first look away")
-    answered = []
+    asked: list[Route] = []
 
-    def answer(route) -> None:
-        route.fulfill(status=200 if not answered else 503, content_type="text/event-stream", body=body)
-        answered.append(route)
+    def answer(route: Route) -> None:
+        asked.append(route)
+        if len(asked) > 1:
+            route.fulfill(status=503, content_type="text/event-stream", body=body)
 
     tab.page.route("**/api/v1/events", answer)
     page = tab.open("/", live=False)
+    expect(page.get_by_role("heading", name="Just now")).to_be_visible()  # what comes earlier, nobody hears
+    asked[0].fulfill(status=200, content_type="text/event-stream", body=body)
     expect(page.locator(".feed")).to_contain_text([SCRIPT])
 
 

@@ -16,7 +16,7 @@ def rows(page: Page) -> Locator:
     return page.locator("tbody tr[data-row]")
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def many(server: Server) -> list[str]:
     """More than a page of jobs; the newest last."""
     return [server.job(f"many-{number:02}", tags=["crowd"]) for number in range(60)]
