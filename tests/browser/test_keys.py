@@ -101,6 +101,7 @@ def test_a_dialog_keeps_the_focus_and_gives_it_back(tab: Tab, server: Server) ->
     expect(page.get_by_role("dialog")).to_have_count(0)
     expect(opener).to_be_focused()
     opener.click()
+    expect(page.get_by_role("dialog")).to_be_visible()
     page.mouse.click(5, 5)  # beside it
     expect(page.get_by_role("dialog")).to_have_count(0)
     expect(opener).to_be_focused()
