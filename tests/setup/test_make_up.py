@@ -146,7 +146,8 @@ def test_without_a_terminal_the_group_gets_the_signal(make_up: list[str], number
         started.wait_for("ready")
         os.killpg(process.pid, number)
         started.wait_for(f"drained after {number.name}")
-        assert started.status() == -number  # make's own end; the command's was 0
+        # Make's own end: of the signal, or of telling that the command was hit by the one that it passed on too.
+        assert started.status() in (-number, 2)
 
 
 def test_the_command_status_is_kept(tmp_path: Path) -> None:
