@@ -10,6 +10,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,15 +22,18 @@ DEADLINE_S = 20
 
 STAND_IN = f"""#!{sys.executable}
 import os, signal, sys
+signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1])
 seen = []
 def stop(number, frame):
     seen.append(signal.Signals(number).name)
 signal.signal(signal.SIGINT, stop)
 signal.signal(signal.SIGTERM, stop)
 print("args", *sys.argv[1:], flush=True)
-print("ready", os.getpid(), flush=True)
+print(os.getpid(), "ready", flush=True)
 while not seen:
     signal.pause()
+if "DRAINS_UNTIL_TOLD" in os.environ:
+    signal.sigwait([signal.SIGUSR1])
 print("drained after", *seen, flush=True)
 """
 
@@ -139,15 +143,28 @@ def test_without_a_terminal_the_group_gets_the_signal(make_up: list[str], number
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         start_new_session=True,
-        env=environment(),
+        env=environment() | {"DRAINS_UNTIL_TOLD": "1"},
     ) as process:
         assert process.stdout is not None
         started = Started(process, process.stdout.fileno())
-        started.wait_for("ready")
+        command = int(started.wait_for("ready").split("ready")[0].split()[-1])
         os.killpg(process.pid, number)
+        wait_until_handled(process.pid, number)
+        os.kill(command, signal.SIGUSR1)
         started.wait_for(f"drained after {number.name}")
-        # Make's own end: of the signal, or of telling that the command was hit by the one that it passed on too.
-        assert started.status() in (-number, 2)
+        assert started.status() == -number  # make's own end; the command's was 0
+
+
+def wait_until_handled(make: int, number: signal.Signals) -> None:
+    """Until make has begun to end. One whose command ends in that very moment says that it has lost a child."""
+    state = Path(f"/proc/{make}/status")
+    end_s = time.monotonic() + DEADLINE_S
+    while state.exists() and time.monotonic() < end_s:
+        caught = next(line for line in state.read_text().splitlines() if line.startswith("SigCgt:"))
+        if not int(caught.split()[1], 16) >> (number - 1) & 1:
+            return
+        os.sched_yield()
+    assert not state.exists(), f"make does not heed {number.name}"
 
 
 def test_the_command_status_is_kept(tmp_path: Path) -> None:
