@@ -28,9 +28,7 @@ from hourhand.telemetry import Telemetry, logger
 
 HEARTBEAT_US = 10 * SECOND_US
 ABANDON_US = 7 * SECOND_US  # how long a cancelled attempt may take to end before it is left behind
-_STALE_US = (
-    5 * SECOND_US
-)  # past its deadline nothing begins any more: a little later the sweeper has taken it
+_STALE_US = 5 * SECOND_US  # past its deadline nothing begins: a little later the sweeper has taken it
 _MOST_PER_CLAIM = 2_000
 _MOST_PER_SETTLE = 2_000
 _SMALL_CLAIM = 1_000  # or a quarter of what it can run
