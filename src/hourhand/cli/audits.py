@@ -7,7 +7,7 @@ import typer
 from hourhand.cli.failures import FINDINGS
 from hourhand.cli.options import Call, command
 from hourhand.cli.references import known_job
-from hourhand.cli.text import plural
+from hourhand.cli.text import clean, plural
 from hourhand.cli.times import in_zone, moment, now
 from hourhand.core.instant import format_instant
 
@@ -74,12 +74,16 @@ def _show(call: Call, found: dict[str, Any], by_job: bool) -> None:
         call.out.line(f"of the skipped, {found['missed']:,} that nobody planned in time (an outage)")
     if found["beside"]:
         call.out.line(f"beside the schedule: {plural(found['beside'], 'run')}")
-    for one in found["by_job"] if by_job else ():
-        call.out.line(f"{one['job_name'] or one['job_id']}: {equation(one)}")
+    if by_job:
+        for one in found["by_job"]:
+            call.out.line(f"{_name(one)}: {equation(one)}")
+        if found["jobs_checked"] > len(found["by_job"]):
+            call.out.note(f"of {plural(found['jobs_checked'], 'job')} the first {len(found['by_job']):,}")
     for finding in found["findings"]:
         at = in_zone(finding["scheduled_at"], zone)
-        name = finding["job_name"] or finding["job_id"]
-        call.out.line(f"{finding['kind'].upper()}  {name}  {at}  {finding['words']}  ({finding['run_id']})")
+        call.out.line(
+            f"{finding['kind'].upper()}  {_name(finding)}  {at}  {finding['words']}  ({finding['run_id']})"
+        )
     total = sum(found["kinds"].values())
     if total > len(found["findings"]):
         call.out.line(f"and {total - len(found['findings']):,} more findings")
@@ -87,3 +91,7 @@ def _show(call: Call, found: dict[str, Any], by_job: bool) -> None:
         call.out.note(f"{what} did not answer, and was not audited")
     if found["unread"]:
         call.out.note(f"too much to be audited: {', '.join(found['unread'][:5])}")
+
+
+def _name(one: dict[str, Any]) -> str:
+    return clean(one["job_name"] or one["job_id"])
