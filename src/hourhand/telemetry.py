@@ -55,6 +55,7 @@ class Telemetry:
         self._planned = 0
         self._backfilled = 0
         self._store_errors = 0
+        self._queue: _Queued | None = None
         self._backlog: Backlog | None = None
         self._audits: dict[str, _Audited] = {}
         self.registry.register(_EngineCollector(self._families))
@@ -96,6 +97,30 @@ class Telemetry:
         """A worker took a batch of runs."""
         self._claim_batch.observe(count)
 
+    def offered(self, count: int, late_us: int) -> None:
+        """A batch was offered through a broker, its first so long after it should have been."""
+        self._queued.offered += count
+        self._queued.offer_error.observe(late_us)
+
+    def offers_dropped(self, count: int) -> None:
+        """Offers came too late to be of use."""
+        if count:
+            self._queued.dropped += count
+
+    def offers_refused(self) -> None:
+        """A broker did not take a batch."""
+        self._queued.refused += 1
+
+    def queue_read(self, count: int) -> None:
+        """Messages came from a broker."""
+        self._queued.read += count
+
+    def queue_taken(self, *, by_message: int = 0, by_store: int = 0, stale: int = 0) -> None:
+        """Runs were claimed because of messages, or because they were late; messages were nobody's any more."""
+        self._queued.by_message += by_message
+        self._queued.by_store += by_store
+        self._queued.stale += stale
+
     def store_failed(self) -> None:
         """A verb of the store raised."""
         self._store_errors += 1
@@ -109,6 +134,13 @@ class Telemetry:
     ) -> None:
         """What the last audit of a database found."""
         self._audits[name] = _Audited(expected, lost, dict(kinds), at, took_us)
+
+    @property
+    def _queued(self) -> "_Queued":
+        """Made when a broker is first spoken of, so that those without one are not told of it."""
+        if self._queue is None:
+            self._queue = _Queued()
+        return self._queue
 
     def _families(self) -> Iterator[Metric]:
         fires = CounterMetricFamily(
@@ -129,6 +161,8 @@ class Telemetry:
         )
         yield self._claim_batch.family("hourhand_claim_batch_runs", "Runs per claim.")
         yield self._settle_batch.family("hourhand_settle_batch_runs", "Runs per settled batch.")
+        if self._queue is not None:
+            yield from self._queue.families()
         if self._backlog is not None:
             yield from _backlog_families(self._backlog)
         if self._audits:
@@ -185,6 +219,37 @@ class _Histogram:
         family = HistogramMetricFamily(name, help)
         family.add_metric([], buckets, self._total / scale)
         return family
+
+
+class _Queued:
+    """What went through a broker."""
+
+    def __init__(self) -> None:
+        self.offered = self.dropped = self.refused = 0
+        self.read = self.by_message = self.by_store = self.stale = 0
+        self.offer_error = _Histogram(_TIMES_US)
+
+    def families(self) -> Iterator[Metric]:
+        counts = (
+            ("hourhand_offered_runs", "Runs offered through a broker.", self.offered),
+            ("hourhand_offers_dropped", "Offers that came too late to be of use.", self.dropped),
+            ("hourhand_offers_refused", "Batches that a broker did not take.", self.refused),
+            ("hourhand_queue_messages", "Messages read from brokers.", self.read),
+            ("hourhand_queue_stale", "Messages about runs that were nobody's any more.", self.stale),
+        )
+        for name, help, count in counts:
+            yield CounterMetricFamily(name, help, count)
+        taken = CounterMetricFamily(
+            "hourhand_queue_taken",
+            "Runs claimed because of a message, or by the store's own way, late.",
+            labels=["way"],
+        )
+        taken.add_metric(["message"], self.by_message)
+        taken.add_metric(["store"], self.by_store)
+        yield taken
+        yield self.offer_error.family(
+            "hourhand_offer_error_seconds", "From when an offer should be made to when it was.", SECOND_US
+        )
 
 
 def _backlog_families(backlog: Backlog) -> Iterator[Metric]:

@@ -43,7 +43,7 @@ INSERT INTO jobs (id, tenant, key, name, version, version_from, paused, clock_id
 SELECT n, CASE WHEN n % 10 = 0 THEN '{SMALL}' ELSE '{BIG}' END, CASE WHEN n % 2 = 0 THEN 'key-' || n END,
     'job-' || n % 1000, 2, 0, (n % 100 = 99)::integer, n % {CLOCKS} + 1, 0, 9223372036854775807,
     CASE WHEN n % 5 = 0 THEN {NOW_AT} + n * 1000000::bigint END, 0, 0, 128 + n % 64,
-    CASE WHEN n = {WIDE_JOB} THEN 100 WHEN n % 50 = 7 THEN NULL ELSE 1 END, 0, 60000000, 60000000, repeat('x', 50)
+    CASE WHEN n = {WIDE_JOB} THEN 100 WHEN n % 50 = 7 THEN NULL ELSE 1 END, 0, 60000000, 60000000, json_build_object('pad', repeat('x', 40))::text
 FROM generate_series(1, {JOBS}) AS n;
 INSERT INTO job_sets (job_id, tenant, set_name) SELECT id, tenant, 'set-' || id % 40 FROM jobs WHERE id % 3 = 0;
 INSERT INTO members (clock_id, job_id, lane, jitter_us, since, until, policy, grace_us, catch_up)

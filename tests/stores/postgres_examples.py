@@ -58,6 +58,14 @@ _OUTCOME = {
     "worker": "worker-1",
 }
 _A_CLASS = "a hundred of each of 64 lanes"
+_UPCOMING = {
+    "lanes": _LANES,
+    "due_ats": [0] * 64,
+    "scheduled_ats": [0] * 64,
+    "job_ids": [0] * 64,
+    "until": NOW_AT + 2 * SECOND_US,
+    "most": 100,
+}
 
 CLAIMS = {
     "lease_of": Example((7,)),
@@ -106,6 +114,43 @@ CLAIMS = {
         6_400,
         _A_CLASS,
     ),
+    "take_named": Example(
+        {
+            "job_ids": [n for n in range(40_000, 40_100) if n % 2],
+            "scheduled_ats": [NOW_AT + 10 * SECOND_US] * 50,
+            "until": NOW_AT + 20 * SECOND_US,
+            "pools": ["default", "other"],
+            "now": NOW_AT,
+            "wanted": 100,
+            "node_id": 7,
+        }
+    ),
+    "take_named_ready": Example(
+        {
+            "job_ids": [*_HELD, *_HELD],
+            "scheduled_ats": [*_HELD_AT, *_HELD_AT],
+            "lows": [*_ZEROS, *_HELD_AT],
+            "highs": [*[999] * 100, *_HELD_AT],
+            "until": NOW_AT,
+            "pools": ["default", "other"],
+            "now": NOW_AT,
+            "wanted": 100,
+            "node_id": 7,
+        }
+    ),
+    "still_waiting": Example(
+        {
+            "places": json.dumps(
+                [[n, NOW_AT + 10 * SECOND_US, 0, 999] for n in range(40_000, 40_100)]
+                + [[job, at, 0, 999] for job, at in zip(_HELD, _HELD_AT, strict=True)]
+            ),
+            "pools": '["default", "other"]',
+        }
+    ),
+    "pool_names": Example(),
+    "all_lanes": Example(),
+    "upcoming_planned": Example({**_UPCOMING, "routed": True}, 6_400, _A_CLASS),
+    "upcoming_ready": Example({**_UPCOMING, "routed": True}, 6_400, _A_CLASS),
     "hold_slots": Example((_HELD,)),
     "holders_of": Example((_HELD,)),
     "try_jobs": Example((_HELD,)),

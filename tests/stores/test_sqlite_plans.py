@@ -27,6 +27,17 @@ def plan_of(folder: Path, name: str, parameters: object) -> list[str]:
         ("open_attempt_at", (1, 1, 1), "PRIMARY KEY (job_id=? AND slot=?)"),
         ("keep_progress", {"now": 1, "notes": "[]"}, "PRIMARY KEY (job_id=? AND slot=?)"),
         ("progress_page", (0, 0, 1), "PRIMARY KEY (job_id=? AND slot=?)"),
+        (
+            "look_named_ready",
+            {"places": "[]", "pools": "[]", "now": 1, "until": 1},
+            "PRIMARY KEY (job_id=? AND slot>? AND slot<?)",
+        ),
+        ("still_waiting", {"places": "[]", "pools": "[]"}, "PRIMARY KEY (job_id=? AND slot>? AND slot<?)"),
+        (
+            "upcoming_ready",
+            {"lane": 1, "due_at": 1, "scheduled_at": 1, "job_id": 1, "until": 1, "most": 1, "routed": 0},
+            "running_lane (lane=? AND due_at>? AND due_at<?)",
+        ),
     ],
 )
 def test_running_is_searched_by_key_or_index(
@@ -35,6 +46,39 @@ def test_running_is_searched_by_key_or_index(
     plan = plan_of(tmp_path, name, parameters)
     assert any(searches in step for step in plan), plan
     assert not [step for step in plan if step.startswith(("SCAN running", "SCAN r"))], plan
+
+
+@pytest.mark.parametrize(
+    ("name", "parameters", "searches"),
+    [
+        (
+            "look_named",
+            {"keys": "[]", "pools": "[]", "now": 1, "until": 1},
+            "SEARCH p USING PRIMARY KEY (scheduled_at=? AND job_id=?)",
+        ),
+        (
+            "still_waiting",
+            {"places": "[]", "pools": "[]"},
+            "SEARCH p USING PRIMARY KEY (scheduled_at=? AND job_id=?)",
+        ),
+        (
+            "upcoming_planned",
+            {"lane": 1, "due_at": 1, "scheduled_at": 1, "job_id": 1, "until": 1, "most": 1, "routed": 0},
+            "planned_lane (lane=? AND due_at>? AND due_at<?)",
+        ),
+    ],
+)
+def test_planned_is_searched_by_key_or_index(
+    tmp_path: Path, name: str, parameters: object, searches: str
+) -> None:
+    connection = file.open_writer(tmp_path / "store.db", 4)
+    try:
+        rows = connection.execute(f"EXPLAIN QUERY PLAN {statements()[name]}", parameters).fetchall()  # type: ignore[arg-type]
+    finally:
+        connection.close()
+    plan = [row[3] for row in rows]
+    assert any(searches in step for step in plan), plan
+    assert not [step for step in plan if step.startswith(("SCAN planned", "SCAN p "))], plan
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,19 @@ _Class = Annotated[int, msgspec.Meta(ge=0, lt=BACKGROUND)]
 _Pool = Annotated[str, msgspec.Meta(min_length=1, max_length=200)]
 
 
+class UpcomingRun(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """A run that waits to be taken, as the store tells of it."""
+
+    job_id: int
+    scheduled_at: int
+    due_at: int
+    fence: int
+    run_class: int
+    pool: str
+    durability: Durability
+    has_slot: bool  # ready or retrying, so that it waits for nobody
+
+
 class Offer(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A run that may be taken `lead` before it is due."""
 

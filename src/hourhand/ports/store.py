@@ -25,6 +25,7 @@ from hourhand.core.dag import GraphJob
 from hourhand.core.identity import RunKey
 from hourhand.core.log import LogChunk, LogPlace
 from hourhand.core.model import Job, JobSpec, Version
+from hourhand.core.offer import UpcomingRun
 from hourhand.core.plan import ClockPlan, MisfireGroup, MissedTimes
 from hourhand.core.run import (
     AttemptFacts,
@@ -126,9 +127,23 @@ class ClaimRequest(msgspec.Struct, frozen=True, kw_only=True):
     node_id: int
     pools: tuple[str, ...]
     room: int
-    lead_us: int
+    lead_us: int  # below zero: only what is late by so much
     taken_before: int = 0  # keeps the shares of the classes true over many small claims
     cursors: dict[int, Cursor] = {}
+    named: tuple[RunKey, ...] = ()  # these runs and no others, at most as many as there is room for
+
+
+class LeftRun(msgspec.Struct, frozen=True, array_like=True):
+    """A run that was named in a claim, waits still, and could not be taken yet."""
+
+    job_id: int
+    scheduled_at: int
+    due_at: int
+
+    @property
+    def key(self) -> RunKey:
+        """Its identity."""
+        return RunKey(self.job_id, self.scheduled_at)
 
 
 class Claim(msgspec.Struct, frozen=True, kw_only=True):
@@ -138,6 +153,25 @@ class Claim(msgspec.Struct, frozen=True, kw_only=True):
     now_at: int
     next_at: int | None  # when it pays to ask again without a hint; None when nothing waits
     progressed: bool  # something was taken or decided, so more may follow at once
+    cursors: dict[int, Cursor] = {}
+    left: tuple[LeftRun, ...] = ()  # of those that were named
+
+
+class UpcomingQuery(msgspec.Struct, frozen=True, kw_only=True):
+    """Which coming runs to read: of some segments, due in a window, a page of each lane behind its cursor."""
+
+    segments: frozenset[int]
+    from_at: int
+    until_at: int
+    limit: int  # over all lanes, roughly: each gives its part
+    cursors: dict[int, Cursor] | None = None  # of the page before, to go on; None: from the start
+    routed: bool = False  # whether the durability of their jobs is read too
+
+
+class UpcomingPage(msgspec.Struct, frozen=True, kw_only=True):
+    """Some coming runs, and where the lanes with more go on; their keys are the store's own."""
+
+    runs: list[UpcomingRun]
     cursors: dict[int, Cursor] = {}
 
 
@@ -316,7 +350,19 @@ class Store(BackfillVerbs, AuditVerbs, Protocol):
         ...
 
     async def claim(self, request: ClaimRequest) -> Claim:
-        """Take runs for a worker with a live lease; judges lateness and overlap of what it meets."""
+        """Take runs for a worker with a live lease; judges lateness and overlap of what it meets.
+
+        With `named` runs these are looked at instead of the lanes, by the same rules; `next_at` then says nothing,
+        and `left` tells which of them still wait (for their time, a slot, an earlier run, or another claim).
+        """
+        ...
+
+    async def upcoming(self, query: UpcomingQuery) -> UpcomingPage:
+        """Runs that wait and may be offered to workers: planned, ready and retrying, but none of the background."""
+        ...
+
+    async def read_jobs(self, ids: Sequence[int]) -> list[Job]:
+        """Those of some jobs that there are, of whatever tenant, for messages that tell everything."""
         ...
 
     async def settle(self, worker: str, settlements: Sequence[Settlement]) -> list[Settlement]:

@@ -11,17 +11,19 @@ from collections.abc import Iterable, Sequence
 from itertools import groupby
 from typing import Any, NamedTuple
 
-from hourhand.core.identity import CLASSES, class_of_lane
+from hourhand.core.identity import CLASSES, RunKey, class_of_lane
 from hourhand.core.lanes import BRIEF_LEAD_US, floors
 from hourhand.core.overlap import free_slots, in_order
 from hourhand.core.plan import Lateness
 from hourhand.core.run import ClaimedRun
 from hourhand.ports.store import Claim, ClaimRequest, Cursor
 from hourhand.stores.relational.judging import FullRun, end_deleted, judge_full_jobs, judge_late_runs
+from hourhand.stores.relational.naming import named_runs, places_of, still_waiting
 from hourhand.stores.relational.nodes import require_lease
 from hourhand.stores.relational.rows import UnstartedRow, decode_spec
 from hourhand.stores.relational.slots import taken_slots
 from hourhand.stores.relational.tx import Tx
+from hourhand.stores.relational.upcoming import LanePage
 
 _MOST_JOBS_HELD = (
     256  # each takes a place in the server's table of locks; the others come with the next claim
@@ -66,6 +68,8 @@ async def claim(tx: Tx, request: ClaimRequest) -> Claim:
     """Take up to `room` runs for a node with a live lease."""
     await require_lease(tx, request.node_id)
     claiming = _Claiming(tx, request)
+    if request.named:
+        return await claiming.claim_named(named_runs(request))
     lanes = await tx.all("lanes", (list(request.pools),))
     await claiming.take(lanes)
     progressed = bool(claiming.runs) or claiming.decided > 0 or bool(claiming.cursors)
@@ -98,6 +102,32 @@ class _Claiming:
             self._until = ahead
         if len(self.runs) < self._request.room:
             await self._take_within(lanes)
+
+    async def claim_named(self, keys: Sequence[RunKey]) -> Claim:
+        """Take these runs wherever they wait, and tell which of them still do."""
+        shared = {"until": self._until, "pools": list(self._request.pools), "now": self._tx.now_at}
+        shared |= {"wanted": self._request.room, "node_id": self._request.node_id}
+        places = {
+            "job_ids": [key.job_id for key in keys],
+            "scheduled_ats": [key.scheduled_at for key in keys],
+        }
+        rows = await self._tx.all("take_named", {**places, **shared})
+        await self._taken(rows)
+        found = {(row[0], row[2]) for row in rows}
+        if rest := [key for key in keys if key not in found]:
+            columns = zip(*places_of(rest), strict=True)
+            slots = dict(zip(("job_ids", "scheduled_ats", "lows", "highs"), map(list, columns), strict=True))
+            await self._taken_ready(await self._tx.all("take_named_ready", {**slots, **shared}))
+        taken = {run.key for run in self.runs}
+        left = await still_waiting(self._tx, self._request, [key for key in keys if key not in taken])
+        return Claim(
+            runs=self.runs,
+            now_at=self._tx.now_at,
+            next_at=None,
+            progressed=bool(self.runs) or self.decided > 0,
+            cursors=self._request.cursors,
+            left=left,
+        )
 
     async def _take_within(self, lanes: Sequence[tuple[int, int, int]]) -> None:
         """Go through the classes: each gets what higher ones leave, but never less than it is owed.
@@ -150,6 +180,9 @@ class _Claiming:
                 "node_id": self._request.node_id,
             },
         )
+        await self._taken_ready(rows)
+
+    async def _taken_ready(self, rows: Sequence[Any]) -> None:
         for row in rows:
             if row[11] == _TAKEN:
                 self.runs.append(_claimed(row))
@@ -171,6 +204,14 @@ class _Claiming:
                 "node_id": self._request.node_id,
             },
         )
+        exceptions = await self._taken(rows)
+        seen = Counter(row[12] for row in rows)
+        if exceptions:
+            self._walk_on(exceptions, seen, limit)
+        return all(seen.get(lane, 0) < limit for lane in lanes)
+
+    async def _taken(self, rows: Sequence[Any]) -> list[_Found]:
+        """Hold what was taken, and decide about what could not be; answers the latter."""
         taken = [row for row in rows if row[11] == _TAKEN]
         exceptions = [_Found(*row[:14]) for row in rows if row[11] != _TAKEN]
         if taken and taken[0][14] < len(taken):
@@ -179,11 +220,9 @@ class _Claiming:
             exceptions += [found for found in before if (found.job_id, found.scheduled_at) in lost]
             taken = [row for row in taken if (row[0], row[2]) not in lost]
         self.runs += [_claimed(row) for row in taken]
-        seen = Counter(row[12] for row in rows)
         if exceptions:
             await self._decide(exceptions)
-            self._walk_on(exceptions, seen, limit)
-        return all(seen.get(lane, 0) < limit for lane in lanes)
+        return exceptions
 
     async def _put_back(self, taken: Sequence[_Found]) -> set[tuple[int, int]]:
         """Another worker was faster to some of the slots, or a job had several runs: only one of them has it."""
@@ -302,6 +341,15 @@ class _Claiming:
             },
         )
         self.runs += [_claimed(row) for row in rows]
+
+
+async def look_ahead(
+    tx: Tx, statement: str, pages: Sequence[LanePage], until_at: int, most: int, routed: bool
+) -> list[Any]:
+    """What waits in some lanes, in one statement."""
+    columns = zip(*pages, strict=True)
+    places = dict(zip(("lanes", "due_ats", "scheduled_ats", "job_ids"), map(list, columns), strict=True))
+    return await tx.all(statement, {**places, "until": until_at, "most": most, "routed": routed})
 
 
 async def _next_at(tx: Tx, lanes: Sequence[tuple[int, int, int]], lead_us: int) -> int | None:

@@ -23,7 +23,7 @@ from hourhand.stores.postgres.engine import LONG_S, WRITE_S, PostgresEngine
 from hourhand.stores.postgres.finished import finished_runs
 from hourhand.stores.postgres.gathering import Gathering
 from hourhand.stores.postgres.server_clock import ServerClock
-from hourhand.stores.relational import jobs, nodes
+from hourhand.stores.relational import jobs, nodes, upcoming
 from hourhand.stores.relational.membership import Place, Settings, make_clocks
 from hourhand.stores.relational.store import Hints, RelationalStore
 from hourhand.stores.relational.tx import Tx
@@ -138,6 +138,10 @@ class PostgresStore(RelationalStore):
 
     async def claim(self, request: port.ClaimRequest) -> port.Claim:
         return await self._engine.write(lambda tx: claims.claim(tx, request), hurried=True)
+
+    async def upcoming(self, query: port.UpcomingQuery) -> port.UpcomingPage:
+        segments = self._settings.segments
+        return await self._engine.read(lambda tx: upcoming.upcoming(tx, query, segments, claims.look_ahead))
 
     async def settle(self, worker: str, settlements: Sequence[Settlement]) -> list[Settlement]:
         return await self._engine.write(lambda tx: settling.settle(tx, worker, settlements), timed=False)

@@ -49,6 +49,7 @@ from hourhand.stores.relational import (
     repair,
     reports,
     skips,
+    upcoming,
     waits,
 )
 from hourhand.stores.relational.membership import Settings
@@ -164,6 +165,9 @@ class RelationalStore:
         self, tenant: str, job_id: int, request_key: str | None, *, downstream: bool = False
     ) -> RunKey | None:
         return await self._engine.write(lambda tx: jobs.add_run(tx, tenant, job_id, request_key, downstream))
+
+    async def read_jobs(self, ids: Sequence[int]) -> list[Job]:
+        return await self._engine.read(lambda tx: upcoming.read_jobs(tx, ids))
 
     async def held_runs(self, node_id: int) -> list[port.HeldRun]:
         return await self._engine.write(lambda tx: nodes.held_runs(tx, "held_by", node_id))

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Never
 
 from hourhand.core.log import LogChunk
+from hourhand.core.model import Job
 from hourhand.core.plan import ClockPlan
 from hourhand.core.serving import Serves
 from hourhand.ports import store as port
@@ -35,6 +36,12 @@ class PerShardVerbs:
 
     async def claim(self, request: port.ClaimRequest) -> port.Claim:
         _refuse("claim")
+
+    async def upcoming(self, query: port.UpcomingQuery) -> port.UpcomingPage:
+        _refuse("upcoming")
+
+    async def read_jobs(self, ids: Sequence[int]) -> list[Job]:
+        _refuse("read_jobs")
 
     async def held_runs(self, node_id: int) -> list[port.HeldRun]:
         _refuse("held_runs")

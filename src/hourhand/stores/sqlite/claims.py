@@ -7,21 +7,23 @@ them: late ones (misfire), due ones whose job is full (overlap), and jobs with s
 
 from collections.abc import Sequence
 from itertools import groupby
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
-from hourhand.core.identity import CLASSES, LANES_PER_POOL, class_of_lane
+from hourhand.core.identity import CLASSES, LANES_PER_POOL, RunKey, class_of_lane
 from hourhand.core.lanes import BRIEF_LEAD_US, divide, floors
 from hourhand.core.overlap import free_slots, in_order
 from hourhand.core.plan import Lateness
 from hourhand.core.run import ClaimedRun
-from hourhand.ports.store import Claim, ClaimRequest, Cursor
+from hourhand.ports.store import Claim, ClaimRequest, Cursor, LeftRun
 from hourhand.stores.relational.judging import FullRun, end_deleted, judge_full_jobs, judge_late_runs
+from hourhand.stores.relational.naming import named_runs, places_of, still_waiting
 from hourhand.stores.relational.nodes import require_lease
-from hourhand.stores.relational.rows import UnstartedRow
+from hourhand.stores.relational.rows import UnstartedRow, to_json
 from hourhand.stores.relational.slots import taken_slots
 from hourhand.stores.relational.tx import Tx
+from hourhand.stores.relational.upcoming import LanePage
 
 _LEAST_PER_LANE = 8
 _LEAST_AHEAD = 32  # so that a worker with little room does not walk past stuck runs one by one
@@ -37,6 +39,7 @@ class ClaimedText(msgspec.Struct, frozen=True, kw_only=True):
     next_at: int | None
     progressed: bool
     cursors: dict[int, Cursor]
+    left: tuple[LeftRun, ...] = ()
 
     def decoded(self) -> Claim:
         """The claim in the port's nouns."""
@@ -47,12 +50,15 @@ class ClaimedText(msgspec.Struct, frozen=True, kw_only=True):
             next_at=self.next_at,
             progressed=self.progressed,
             cursors=self.cursors,
+            left=self.left,
         )
 
 
 async def claim(tx: Tx, request: ClaimRequest) -> ClaimedText:
     """Take up to `room` runs for a node with a live lease."""
     await require_lease(tx, request.node_id)
+    if request.named:
+        return await _claim_named(tx, request)
     pools = [row[0] for pool in request.pools if (row := await tx.one("pool_id", (pool,))) is not None]
     fronts = await _fronts(tx, pools)
     if all(front.due_at > tx.now_at + request.lead_us for front in fronts):
@@ -63,10 +69,7 @@ async def claim(tx: Tx, request: ClaimRequest) -> ClaimedText:
     await _give_several_slots(tx)
     if await _divide(tx, request):
         full_lanes = []  # the room is used up, so there is no need to look further
-    await tx.run("take_planned", {"node_id": request.node_id, "now": tx.now_at})
-    await tx.run("mark_losers")
-    await tx.run("drop_taken")
-    await tx.run("take_ready", {"node_id": request.node_id, "now": tx.now_at})
+    await _take(tx, request.node_id)
     cursors = await _cursors(tx, full_lanes)
     decided += await _judge_full(tx)
     text = (await tx.one("claimed_runs"))[0]
@@ -79,6 +82,49 @@ async def _nothing(tx: Tx, fronts: "Sequence[_Front]", lead_us: int) -> ClaimedT
     """Nothing was taken and nothing decided, so that the lanes are as they were."""
     next_at = await _next_at(tx, fronts, lead_us)
     return ClaimedText(text=None, now_at=tx.now_at, next_at=next_at, progressed=False, cursors={})
+
+
+async def _claim_named(tx: Tx, request: ClaimRequest) -> ClaimedText:
+    """Take these runs wherever they wait, and tell which of them still do."""
+    keys = named_runs(request)
+    bounds = {"now": tx.now_at, "until": tx.now_at + request.lead_us, "pools": to_json(request.pools)}
+    await tx.run("clear_candidates")
+    await tx.run("look_named", {"keys": to_json(keys), **bounds})
+    await tx.run("look_named_ready", {"places": to_json(places_of(keys)), **bounds})
+    decided = await _judge_late(tx) + await _drop_deleted(tx)
+    await _give_several_slots(tx)
+    await _take(tx, request.node_id)
+    decided += await _judge_full(tx)
+    text = (await tx.one("claimed_runs"))[0]
+    taken = {RunKey(*row) for row in await tx.all("taken_candidates")}
+    return ClaimedText(
+        text=text,
+        now_at=tx.now_at,
+        next_at=None,
+        progressed=text is not None or decided > 0,
+        cursors=request.cursors,
+        left=await still_waiting(tx, request, [key for key in keys if key not in taken]),
+    )
+
+
+async def _take(tx: Tx, node_id: int) -> None:
+    """The candidates with a slot become running."""
+    await tx.run("take_planned", {"node_id": node_id, "now": tx.now_at})
+    await tx.run("mark_losers")
+    await tx.run("drop_taken")
+    await tx.run("take_ready", {"node_id": node_id, "now": tx.now_at})
+
+
+async def look_ahead(
+    tx: Tx, statement: str, pages: Sequence[LanePage], until_at: int, most: int, routed: bool
+) -> list[Any]:
+    """What waits in some lanes, one after the other."""
+    rows: list[Any] = []
+    for page in pages:
+        place = {"due_at": page.due_at, "scheduled_at": page.scheduled_at, "job_id": page.job_id}
+        asked = {"lane": page.lane, **place, "until": until_at, "most": most, "routed": int(routed)}
+        rows += await tx.all(statement, asked)
+    return rows
 
 
 class _Front(NamedTuple):
@@ -153,7 +199,8 @@ async def _look(tx: Tx, request: ClaimRequest, lanes: _Lanes, limit: int) -> tup
         exhausted &= before[lane] < limit
     for lane in lanes.waiting:
         rank = before.get(lane, 0)
-        found = await tx.run("look_due", {"lane": lane, "now": tx.now_at, "limit": limit, "rank": rank})
+        due = {"lane": lane, "now": tx.now_at, "until": min(tx.now_at, until), "rank": rank, "limit": limit}
+        found = await tx.run("look_due", due)
         if found >= limit:
             exhausted = False
             continue

@@ -11,6 +11,7 @@ from hourhand.core.instant import DAY_US, SECOND_US
 from hourhand.core.plan import ClockPlan
 from hourhand.core.run import Settlement
 from hourhand.ports import store as port
+from hourhand.stores.relational import upcoming
 from hourhand.stores.relational.membership import Settings
 from hourhand.stores.relational.store import Engine, Hints, RelationalStore
 from hourhand.stores.sqlite import claims, file, planning, settling
@@ -89,6 +90,10 @@ class SqliteStore(RelationalStore):
     async def claim(self, request: port.ClaimRequest) -> port.Claim:
         claimed = await self._engine.write(lambda tx: claims.claim(tx, request))
         return claimed.decoded()
+
+    async def upcoming(self, query: port.UpcomingQuery) -> port.UpcomingPage:
+        segments = self._settings.segments
+        return await self._engine.read(lambda tx: upcoming.upcoming(tx, query, segments, claims.look_ahead))
 
     async def settle(self, worker: str, settlements: Sequence[Settlement]) -> list[Settlement]:
         return await self._engine.write(lambda tx: settling.settle(tx, worker, settlements))

@@ -40,20 +40,11 @@ CROSS JOIN LATERAL (
     (SELECT due_at FROM running WHERE asked.kind = 1 AND phase IN (0, 3) AND running.lane = asked.lane
         AND due_at > :after::bigint ORDER BY due_at LIMIT 1)) AS found;
 
--- take_planned: take runs with a free slot, so many of each lane; answers them and those that need a decision.
+-- part planned_fates: take those of the runs looked at that have a free slot; answers them and what needs a decision.
 -- fate 0 taken, 1 job full, 2 several slots, 3 deleted, 4 not yet, 6 late. Not yet: at most once, or the run before it
 -- still waits, which a lock that somebody has on that one does not hide; with several slots `behind_at` says so.
 -- Whoever was faster to a slot is only seen at the insertion: `inserted` is then less than the number of runs with
 -- fate 0, and put_back mends it.
-WITH looked AS MATERIALIZED (
-    SELECT p.* FROM unnest(:lanes::integer[], :due_ats::bigint[], :scheduled_ats::bigint[], :job_ids::bigint[],
-        :uptos::bigint[], :limits::bigint[]) AS page (lane, due_at, scheduled_at, job_id, upto, most)
-    CROSS JOIN LATERAL (
-        SELECT job_id, scheduled_at, lane, due_at, trigger, fence, tries, after_at, planned.ctid AS place FROM planned
-        WHERE planned.lane = page.lane AND planned.due_at <= page.upto
-            AND (planned.due_at, planned.scheduled_at, planned.job_id) > (page.due_at, page.scheduled_at, page.job_id)
-        ORDER BY planned.due_at, planned.scheduled_at, planned.job_id LIMIT page.most
-        FOR UPDATE SKIP LOCKED) AS p),
 judged AS MATERIALIZED (
     SELECT l.*, j.version, j.tenant, j.spec, greatest(l.due_at, :now::bigint) + j.timeout_us AS deadline_at,
         CASE WHEN j.concurrency IS NULL THEN l.scheduled_at ELSE 0 END AS slot,
@@ -86,6 +77,29 @@ SELECT job_id, slot, scheduled_at, due_at, fence, tries, trigger, deadline_at, v
         WHEN EXISTS (SELECT 1 FROM planned AS b WHERE b.scheduled_at = judged.after_at AND b.job_id = judged.job_id
             OFFSET 0) THEN after_at END, 0
 FROM judged WHERE fate > 0;
+
+-- take_planned: take runs with a free slot, so many of each lane
+WITH looked AS MATERIALIZED (
+    SELECT p.* FROM unnest(:lanes::integer[], :due_ats::bigint[], :scheduled_ats::bigint[], :job_ids::bigint[],
+        :uptos::bigint[], :limits::bigint[]) AS page (lane, due_at, scheduled_at, job_id, upto, most)
+    CROSS JOIN LATERAL (
+        SELECT job_id, scheduled_at, lane, due_at, trigger, fence, tries, after_at, planned.ctid AS place FROM planned
+        WHERE planned.lane = page.lane AND planned.due_at <= page.upto
+            AND (planned.due_at, planned.scheduled_at, planned.job_id) > (page.due_at, page.scheduled_at, page.job_id)
+        ORDER BY planned.due_at, planned.scheduled_at, planned.job_id LIMIT page.most
+        FOR UPDATE SKIP LOCKED) AS p),
+{planned_fates};
+
+-- take_named: take runs with a free slot, by their keys
+WITH looked AS MATERIALIZED (
+    SELECT p.* FROM unnest(:job_ids::bigint[], :scheduled_ats::bigint[]) AS given (job_id, scheduled_at)
+    CROSS JOIN LATERAL (
+        SELECT job_id, scheduled_at, lane, due_at, trigger, fence, tries, after_at, planned.ctid AS place FROM planned
+        WHERE planned.scheduled_at = given.scheduled_at AND planned.job_id = given.job_id
+            AND planned.due_at <= :until::bigint
+            AND planned.lane / 128 = ANY (ARRAY(SELECT id FROM pools WHERE name = ANY (:pools::text[])))
+        FOR UPDATE SKIP LOCKED) AS p),
+{planned_fates};
 
 -- put_back: of runs that were taken, those that did not get their slot are planned again; says which. Each was
 -- due or had no earlier one to wait for, so it needs no after_at any more.
@@ -126,13 +140,8 @@ gone AS (
             WHERE planned.scheduled_at = taken.scheduled_at AND planned.job_id = taken.job_id OFFSET 0) AS p)))
 SELECT t.*, j.tenant, j.spec FROM taken AS t JOIN jobs AS j ON j.id = t.job_id;
 
--- take_ready: ready and retrying runs go on under the next fence; what was put off is due when it was before; fate 0
--- taken, 3 deleted
-WITH looked AS MATERIALIZED (
-    SELECT r.* FROM unnest(:lanes::integer[]) AS page (lane) CROSS JOIN LATERAL (
-        SELECT job_id, slot, lane, due_at, coalesce(was_due_at, due_at) AS first_due_at, scheduled_at, ctid AS place FROM running
-        WHERE phase IN (0, 3) AND running.lane = page.lane AND running.due_at <= :until::bigint
-        ORDER BY running.due_at LIMIT :most::bigint FOR UPDATE SKIP LOCKED) AS r),
+-- part ready_fates: those of the runs looked at go on under the next fence; what was put off is due when it was before;
+-- fate 0 taken, 3 deleted
 judged AS MATERIALIZED (
     SELECT l.*, j.id AS known, j.version, j.tenant, j.spec,
         greatest(l.first_due_at, :now::bigint) + j.timeout_us AS deadline_at
@@ -147,7 +156,85 @@ taken AS (
         running.trigger, running.deadline_at, running.version, c.tenant, c.spec)
 SELECT taken.*, 0 AS fate FROM taken
 UNION ALL
-SELECT job_id, slot, scheduled_at, due_at, 0, 0::smallint, 0::smallint, 0, 0, '', '', 3 FROM judged WHERE known IS NULL;
+SELECT job_id, slot, scheduled_at, due_at, 0, 0::smallint, 0::smallint, 0, 0, '', '', 3 FROM judged WHERE known IS NULL
+
+-- take_ready: take ready and retrying runs, so many of each lane
+WITH looked AS MATERIALIZED (
+    SELECT r.* FROM unnest(:lanes::integer[]) AS page (lane) CROSS JOIN LATERAL (
+        SELECT job_id, slot, lane, due_at, coalesce(was_due_at, due_at) AS first_due_at, scheduled_at, ctid AS place
+        FROM running
+        WHERE phase IN (0, 3) AND running.lane = page.lane AND running.due_at <= :until::bigint
+        ORDER BY running.due_at LIMIT :most::bigint FOR UPDATE SKIP LOCKED) AS r),
+{ready_fates};
+
+-- take_named_ready: take ready and retrying runs by their keys, each between two slots. Their phases are written so that
+-- the index over lanes cannot be meant.
+WITH looked AS MATERIALIZED (
+    SELECT r.* FROM unnest(:job_ids::bigint[], :scheduled_ats::bigint[], :lows::bigint[], :highs::bigint[])
+        AS given (job_id, scheduled_at, low, high)
+    CROSS JOIN LATERAL (
+        SELECT job_id, slot, lane, due_at, coalesce(was_due_at, due_at) AS first_due_at, scheduled_at, ctid AS place
+        FROM running
+        WHERE phase NOT IN (1, 2) AND running.job_id = given.job_id AND running.slot BETWEEN given.low AND given.high
+            AND running.scheduled_at = given.scheduled_at AND running.due_at <= :until::bigint
+            AND running.lane / 128 = ANY (ARRAY(SELECT id FROM pools WHERE name = ANY (:pools::text[])))
+        FOR UPDATE SKIP LOCKED) AS r),
+{ready_fates};
+
+-- still_waiting: those of some runs that wait to be taken, each with its slot between two, and when they are due
+SELECT found.job_id, found.scheduled_at, found.due_at FROM jsonb_array_elements(:places::text::jsonb) AS given
+CROSS JOIN LATERAL (
+    (SELECT job_id, scheduled_at, due_at, lane FROM planned
+    WHERE planned.scheduled_at = (given.value ->> 1)::bigint AND planned.job_id = (given.value ->> 0)::bigint LIMIT 1)
+    UNION ALL
+    (SELECT job_id, scheduled_at, due_at, lane FROM running
+    WHERE phase NOT IN (1, 2) AND running.job_id = (given.value ->> 0)::bigint
+        AND running.slot BETWEEN (given.value ->> 2)::bigint AND (given.value ->> 3)::bigint
+        AND running.scheduled_at = (given.value ->> 1)::bigint LIMIT 1)) AS found
+WHERE found.lane / 128 = ANY (ARRAY(SELECT id FROM pools
+    WHERE name IN (SELECT value FROM jsonb_array_elements_text(:pools::text::jsonb))));
+
+-- pool_names: all pools
+SELECT id, name FROM pools;
+
+-- all_lanes: lanes of all pools in which runs wait (0) or are ready (1), with the first due time of each
+WITH RECURSIVE front (kind, lane, due_at) AS (
+    SELECT kinds.kind, found.lane, found.due_at FROM (VALUES (0), (1)) AS kinds (kind) CROSS JOIN LATERAL (
+        (SELECT lane, due_at FROM planned WHERE kinds.kind = 0 AND lane >= 128 ORDER BY lane, due_at LIMIT 1)
+        UNION ALL
+        (SELECT lane, due_at FROM running WHERE kinds.kind = 1 AND phase IN (0, 3) AND lane >= 128
+        ORDER BY lane, due_at LIMIT 1)) AS found
+    UNION ALL
+    SELECT front.kind, found.lane, found.due_at FROM front CROSS JOIN LATERAL (
+        (SELECT lane, due_at FROM planned WHERE front.kind = 0 AND planned.lane > front.lane
+        ORDER BY lane, due_at LIMIT 1)
+        UNION ALL
+        (SELECT lane, due_at FROM running WHERE front.kind = 1 AND phase IN (0, 3) AND running.lane > front.lane
+        ORDER BY lane, due_at LIMIT 1)) AS found)
+SELECT kind, lane, due_at FROM front;
+
+-- upcoming_planned: runs that wait in some lanes, each behind its place, up to an instant; so many of each
+SELECT p.*, CASE WHEN :routed::boolean THEN
+    (SELECT spec::json ->> 'durability' FROM jobs WHERE jobs.id = p.job_id) END AS durability
+FROM unnest(:lanes::integer[], :due_ats::bigint[], :scheduled_ats::bigint[], :job_ids::bigint[])
+    AS page (lane, due_at, scheduled_at, job_id)
+CROSS JOIN LATERAL (
+    SELECT lane, due_at, scheduled_at, job_id, fence FROM planned
+    WHERE planned.lane = page.lane AND planned.due_at <= :until::bigint
+        AND (planned.due_at, planned.scheduled_at, planned.job_id) > (page.due_at, page.scheduled_at, page.job_id)
+    ORDER BY planned.due_at, planned.scheduled_at, planned.job_id LIMIT :most::bigint) AS p;
+
+-- upcoming_ready: ready and retrying runs of some lanes, each behind its place, up to an instant; so many of each
+SELECT p.*, CASE WHEN :routed::boolean THEN
+    (SELECT spec::json ->> 'durability' FROM jobs WHERE jobs.id = p.job_id) END AS durability
+FROM unnest(:lanes::integer[], :due_ats::bigint[], :scheduled_ats::bigint[], :job_ids::bigint[])
+    AS page (lane, due_at, scheduled_at, job_id)
+CROSS JOIN LATERAL (
+    SELECT lane, due_at, scheduled_at, job_id, fence FROM running
+    WHERE phase IN (0, 3) AND running.lane = page.lane AND running.due_at >= page.due_at
+        AND running.due_at <= :until::bigint
+        AND (running.due_at, running.scheduled_at, running.job_id) > (page.due_at, page.scheduled_at, page.job_id)
+    ORDER BY running.due_at, running.scheduled_at, running.job_id LIMIT :most::bigint) AS p;
 
 -- hold_slots: hold what some jobs run, so that nobody frees a slot meanwhile
 SELECT job_id, slot FROM running WHERE job_id = ANY ($1::bigint[]) ORDER BY job_id, slot FOR NO KEY UPDATE;

@@ -39,7 +39,7 @@ SELECT p.job_id, p.scheduled_at, p.lane, p.due_at, :rank + row_number() OVER (),
     CASE WHEN j.concurrency IS NULL THEN p.scheduled_at ELSE 0 END,
     p.trigger, p.fence, p.tries, max(p.due_at, :now) + j.timeout_us, j.version, j.tenant, j.spec
 FROM (SELECT job_id, scheduled_at, lane, due_at, trigger, fence, tries FROM planned
-    WHERE lane = :lane AND due_at <= :now ORDER BY due_at, scheduled_at, job_id LIMIT :limit) AS p
+    WHERE lane = :lane AND due_at <= :until ORDER BY due_at, scheduled_at, job_id LIMIT :limit) AS p
 LEFT JOIN jobs AS j ON j.id = p.job_id;
 
 -- look_ahead: runs of a lane that are due within the lead, after a cursor; fate 4 not yet: at most once, or the run
@@ -81,6 +81,89 @@ SELECT r.job_id, r.scheduled_at, r.lane, coalesce(r.was_due_at, r.due_at), row_n
 FROM (SELECT job_id, scheduled_at, lane, due_at, was_due_at, slot, trigger, fence, tries FROM running
     WHERE phase IN (0, 3) AND lane = :lane AND due_at <= :until ORDER BY due_at LIMIT :limit) AS r
 LEFT JOIN jobs AS j ON j.id = r.job_id;
+
+-- look_named: planned runs by their keys, judged as those of lanes are, due or within the lead
+INSERT INTO temp.candidate (job_id, scheduled_at, lane, due_at, rank, late, fate, slot, trigger, fence,
+    tries, deadline_at, version, tenant, spec, behind_at)
+SELECT p.job_id, p.scheduled_at, p.lane, p.due_at,
+    row_number() OVER (ORDER BY p.due_at, p.scheduled_at, p.job_id),
+    p.trigger = 0 AND p.due_at + j.grace_us < :now,
+    CASE WHEN j.id IS NULL THEN 3
+        WHEN p.due_at > :now AND j.at_most_once THEN 4
+        WHEN j.concurrency IS NULL THEN 0
+        WHEN p.due_at > :now
+            AND (SELECT count(*) FROM running AS r WHERE r.job_id = p.job_id) >= j.concurrency THEN 1
+        WHEN j.concurrency > 1 THEN 2
+        WHEN EXISTS (SELECT 1 FROM running AS r WHERE r.job_id = p.job_id) THEN 1
+        WHEN p.due_at > :now AND p.after_at IS NOT NULL AND EXISTS (SELECT 1 FROM planned AS b
+            WHERE b.scheduled_at = p.after_at AND b.job_id = p.job_id) THEN 4
+        ELSE 0 END,
+    CASE WHEN j.concurrency IS NULL THEN p.scheduled_at ELSE 0 END,
+    p.trigger, p.fence, p.tries, max(p.due_at, :now) + j.timeout_us, j.version, j.tenant, j.spec,
+    CASE WHEN p.due_at > :now AND p.after_at IS NOT NULL AND j.concurrency > 1 AND EXISTS (SELECT 1 FROM planned AS b
+        WHERE b.scheduled_at = p.after_at AND b.job_id = p.job_id) THEN p.after_at END
+FROM json_each(:keys) AS given
+CROSS JOIN planned AS p ON p.scheduled_at = given.value ->> 1 AND p.job_id = given.value ->> 0
+LEFT JOIN jobs AS j ON j.id = p.job_id
+WHERE p.due_at <= :until AND p.lane / 128 IN (SELECT id FROM pools WHERE name IN (SELECT value FROM json_each(:pools)));
+
+-- look_named_ready: ready and retrying runs by their keys, each between two slots; fate 5 take again, 3 deleted
+INSERT INTO temp.candidate (job_id, scheduled_at, lane, due_at, rank, late, fate, slot, trigger, fence,
+    tries, deadline_at, version, tenant, spec)
+SELECT r.job_id, r.scheduled_at, r.lane, coalesce(r.was_due_at, r.due_at), 0, 0,
+    CASE WHEN j.id IS NULL THEN 3 WHEN j.at_most_once AND r.due_at > :now THEN 4 ELSE 5 END, r.slot,
+    r.trigger, r.fence, r.tries, max(coalesce(r.was_due_at, r.due_at), :now) + j.timeout_us, j.version, j.tenant, j.spec
+FROM json_each(:places) AS given
+CROSS JOIN running AS r ON r.job_id = given.value ->> 0 AND r.slot BETWEEN given.value ->> 2 AND given.value ->> 3
+LEFT JOIN jobs AS j ON j.id = r.job_id
+WHERE r.phase NOT IN (1, 2) AND r.scheduled_at = given.value ->> 1 AND r.due_at <= :until
+    AND r.lane / 128 IN (SELECT id FROM pools WHERE name IN (SELECT value FROM json_each(:pools)));
+
+-- taken_candidates: what a claim by keys has taken
+SELECT job_id, scheduled_at FROM temp.candidate WHERE fate IN (0, 5);
+
+-- still_waiting: those of some runs that wait to be taken, each with its slot between two, and when they are due
+SELECT p.job_id, p.scheduled_at, p.due_at FROM json_each(:places) AS given
+CROSS JOIN planned AS p ON p.scheduled_at = given.value ->> 1 AND p.job_id = given.value ->> 0
+WHERE p.lane / 128 IN (SELECT id FROM pools WHERE name IN (SELECT value FROM json_each(:pools)))
+UNION
+SELECT r.job_id, r.scheduled_at, r.due_at FROM json_each(:places) AS given
+CROSS JOIN running AS r ON r.job_id = given.value ->> 0 AND r.slot BETWEEN given.value ->> 2 AND given.value ->> 3
+WHERE r.phase NOT IN (1, 2) AND r.scheduled_at = given.value ->> 1
+    AND r.lane / 128 IN (SELECT id FROM pools WHERE name IN (SELECT value FROM json_each(:pools)));
+
+-- pool_names: all pools
+SELECT id, name FROM pools;
+
+-- all_lanes: lanes of all pools in which runs wait (0) or are ready (1), with the first due time of each
+WITH RECURSIVE waiting (lane) AS (
+    SELECT min(lane) FROM planned WHERE lane >= 128
+    UNION ALL
+    SELECT (SELECT min(lane) FROM planned WHERE lane > waiting.lane) FROM waiting WHERE lane IS NOT NULL),
+ready (lane) AS (
+    SELECT min(lane) FROM running WHERE phase IN (0, 3) AND lane >= 128
+    UNION ALL
+    SELECT (SELECT min(lane) FROM running WHERE phase IN (0, 3) AND lane > ready.lane)
+    FROM ready WHERE lane IS NOT NULL)
+SELECT 0, lane, (SELECT min(due_at) FROM planned WHERE planned.lane = waiting.lane)
+FROM waiting WHERE lane IS NOT NULL
+UNION ALL
+SELECT 1, lane, (SELECT min(due_at) FROM running WHERE phase IN (0, 3) AND running.lane = ready.lane)
+FROM ready WHERE lane IS NOT NULL;
+
+-- upcoming_planned: runs that wait in a lane, behind a place, up to an instant
+SELECT lane, due_at, scheduled_at, job_id, fence, CASE WHEN :routed THEN
+    (SELECT spec ->> '$.durability' FROM jobs WHERE jobs.id = planned.job_id) END
+FROM planned WHERE lane = :lane AND due_at >= :due_at AND due_at <= :until
+    AND (due_at, scheduled_at, job_id) > (:due_at, :scheduled_at, :job_id)
+ORDER BY due_at, scheduled_at, job_id LIMIT :most;
+
+-- upcoming_ready: ready and retrying runs of a lane, behind a place, up to an instant
+SELECT lane, due_at, scheduled_at, job_id, fence, CASE WHEN :routed THEN
+    (SELECT spec ->> '$.durability' FROM jobs WHERE jobs.id = running.job_id) END
+FROM running WHERE phase IN (0, 3) AND lane = :lane AND due_at >= :due_at AND due_at <= :until
+    AND (due_at, scheduled_at, job_id) > (:due_at, :scheduled_at, :job_id)
+ORDER BY due_at, scheduled_at, job_id LIMIT :most;
 
 -- trim_class: keep the share of a class, every tenant's lane in turn, beginning with the one whose turn it is
 DELETE FROM temp.candidate WHERE rowid IN (
