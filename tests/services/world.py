@@ -31,11 +31,14 @@ from hourhand.core.specification import SpecLimits
 from hourhand.errors import Unavailable
 from hourhand.ids import IdSource
 from hourhand.leases.native import NativeLeases
+from hourhand.ports.queue import Feed, Offers
 from hourhand.ports.store import JobDraft, Store
 from hourhand.ports.target import OK, Result, Target
+from hourhand.queues.brokered import BrokerQueue
 from hourhand.queues.native import NativeQueue
 from hourhand.services.backfiller import Backfiller
 from hourhand.services.backfills import Backfills
+from hourhand.services.dispatcher import Dispatcher
 from hourhand.services.jobs import Jobs
 from hourhand.services.node import Node, Scheduler
 from hourhand.services.planner import Planner
@@ -347,9 +350,11 @@ class World:
         pools: Sequence[str] = (DEFAULT_POOL,),
         lead_us: int = LEAD_US,
         name: str | None = None,
+        feeds: Sequence[Feed] = (),
     ) -> Hand:
         """A worker that has joined."""
-        hand = Hand(self, self.new_worker(concurrency, pools=pools, lead_us=lead_us, name=name))
+        made = self.new_worker(concurrency, pools=pools, lead_us=lead_us, name=name, feeds=feeds)
+        hand = Hand(self, made)
         hand.worker._settled = hand.settled.extend
         await hand.worker.join()
         return hand
@@ -364,12 +369,13 @@ class World:
         target: Target | None = None,
         leases: NativeLeases | None = None,
         room: Room | None = None,
+        feeds: Sequence[Feed] = (),
         **watching: Any,
     ) -> Worker:
         name = name or f"worker-{next(self._names)}"
         return Worker(
             store=self.store,
-            queue=NativeQueue(self.store),
+            queue=self.brokered(feeds) if feeds else NativeQueue(self.store),
             leases=leases or self.leases(name),
             targets={PythonTarget: target or self.target},
             clock=self.clock,
@@ -379,6 +385,18 @@ class World:
             room=room or Room(concurrency),
             lead_us=lead_us,
             **watching,
+        )
+
+    def brokered(self, feeds: Sequence[Feed]) -> BrokerQueue:
+        return BrokerQueue(store=self.store, feeds=feeds, clock=self.clock, telemetry=self.telemetry)
+
+    def new_dispatcher(self, offers: Offers, leases: NativeLeases | None = None) -> Dispatcher:
+        return Dispatcher(
+            store=self.store,
+            leases=leases or _JoinedWhenAsked(self),
+            offers=offers,
+            telemetry=self.telemetry,
+            lead_us=LEAD_US,
         )
 
     def new_planner(self, leases: NativeLeases | None = None) -> Planner:
@@ -410,22 +428,27 @@ class World:
             worker=self.new_worker(concurrency, target=target, name=name, leases=both if joint else None),
         )
 
-    def new_scheduler_node(self) -> Node:
-        """A process that only plans and sweeps."""
+    def new_scheduler_node(self, offers: Offers | None = None) -> Node:
+        """A process that only plans and sweeps, and offers where there is a broker."""
         leases = self.scheduler_leases(f"scheduler-{next(self._names)}")
-        return self._node(scheduler=self._scheduler(leases, Tenure(leases, SCHEDULER_LEASE_US)))
+        return self._node(scheduler=self._scheduler(leases, Tenure(leases, SCHEDULER_LEASE_US), offers))
 
-    def new_worker_node(self, concurrency: int = 10, room: Room | None = None) -> Node:
+    def new_worker_node(
+        self, concurrency: int = 10, room: Room | None = None, feeds: Sequence[Feed] = ()
+    ) -> Node:
         """A process that only works."""
-        return self._node(worker=self.new_worker(concurrency, room=room))
+        return self._node(worker=self.new_worker(concurrency, room=room, feeds=feeds))
 
-    def _scheduler(self, leases: NativeLeases, tenure: Tenure | None) -> Scheduler:
+    def _scheduler(
+        self, leases: NativeLeases, tenure: Tenure | None, offers: Offers | None = None
+    ) -> Scheduler:
         return Scheduler(
             leases=leases,
             planner=self.new_planner(leases),
             sweeper=self.new_sweeper(),
             backfiller=self.new_backfiller(),
             tenure=tenure,
+            dispatcher=None if offers is None else self.new_dispatcher(offers, leases),
         )
 
     def _node(self, **parts: Any) -> Node:

@@ -37,7 +37,7 @@ class Offers(Protocol):
         ...
 
     async def offer(self, offers: Sequence[Offer]) -> None:
-        """Hand over a batch. Unavailable when some were not taken: they are not offered again."""
+        """Hand over a batch. Unavailable when some were not taken; all of it may then come again, or nothing."""
         ...
 
     async def close(self) -> None:
@@ -51,7 +51,8 @@ class Feed(Protocol):
     async def read(self, room: Mapping[int, int]) -> Sequence[Message]:
         """Messages, of each class at most as many as there is room for; a class without room is left alone.
 
-        Waits for the first, but not for ever: an answer without any is no error. Messages that cannot be read
+        Waits for the first, but not for ever, and only while every class has room: where one has none the answer
+        comes at once, since room may come too. An answer without any is no error. Messages that cannot be read
         are dropped. Cancelling loses at most what was about to be answered.
         """
         ...

@@ -86,6 +86,8 @@ class Dispatcher:
             self.on_loaded()
         if more:
             return now_at
+        if self._ahead is not None:  # no room for more at present
+            return self._look_at
         return min(self._look_at, max(now_at + 1, self._read_to - self._lead_us - AHEAD_US // 2))
 
     async def offer_step(self, now_at: int) -> int | None:

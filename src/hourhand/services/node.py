@@ -16,6 +16,7 @@ from hourhand.ports.leases import Leases
 from hourhand.ports.store import Hint, Store
 from hourhand.services.auditor import Auditor
 from hourhand.services.backfiller import Backfiller
+from hourhand.services.dispatcher import Dispatcher
 from hourhand.services.log_writer import LogWriter
 from hourhand.services.loop import Duty, Poll, Step, every_second, full_pause, never
 from hourhand.services.planner import Planner
@@ -46,6 +47,7 @@ class Scheduler:
     backfiller: Backfiller
     auditor: Auditor | None = None
     tenure: Tenure | None = None
+    dispatcher: Dispatcher | None = None  # where runs go through a broker
 
 
 def _no() -> bool:
@@ -82,6 +84,7 @@ class Node:
         self._ticker: Ticker | None = None
         self._tasks: dict[Duty, asyncio.Task[None]] = {}
         self._descend = self._duty("graphs", self._descend_step, poll_us=never)
+        self._dispatcher = None if scheduler is None else scheduler.dispatcher
         self._planning = () if scheduler is None else self._planning_duties(scheduler)
         self._tenure = self._tenure_duties(scheduler)
         self._working = () if worker is None else self._working_duties(worker)
@@ -112,6 +115,8 @@ class Node:
         if self._scheduler is not None and self._scheduler.tenure is not None:
             with contextlib.suppress(Unavailable):  # then the lease runs out by itself
                 await self._scheduler.tenure.end()
+        if self._dispatcher is not None:
+            await self._dispatcher.close()
         if self._worker is not None:
             await self._stop_worker(self._worker, patience_us)
         await self._end(self._descend)
@@ -129,7 +134,18 @@ class Node:
         self._backfill = self._duty("backfill", self._backfill_step, poll_us=self._hardly_ever)
         tidy = self._duty("tidy", self._tidy_step, poll_us=never)
         audit = self._duty("audit", self._audit_step, poll_us=self._hardly_ever)
-        return self._plan, self._sweep, self._backfill, audit, tidy
+        duties = self._plan, self._sweep, self._backfill, audit, tidy
+        return (
+            duties
+            if scheduler.dispatcher is None
+            else (*duties, *self._offering_duties(scheduler.dispatcher))
+        )
+
+    def _offering_duties(self, dispatcher: Dispatcher) -> tuple[Duty, ...]:
+        self._load = self._duty("load", dispatcher.step)
+        offer = self._duty("offer", dispatcher.offer_step, poll_us=never)
+        dispatcher.on_loaded = offer.wake
+        return self._load, offer
 
     def _tenure_duties(self, scheduler: Scheduler | None) -> tuple[Duty, ...]:
         if scheduler is None or scheduler.tenure is None:
@@ -178,6 +194,8 @@ class Node:
         self._plan.wake()
         self._sweep.wake()
         self._backfill.wake()
+        if self._dispatcher is not None:
+            self._load.wake()
 
     # --- the worker's part
 
@@ -250,6 +268,9 @@ class Node:
                 await task
 
     def _hinted(self, hint: Hint) -> None:
+        if hint is Hint.RUNS and self._dispatcher is not None:
+            self._dispatcher.hinted()
+            self._load.wake()
         match hint:
             case Hint.CLOCKS if self._scheduler is not None:
                 self._plan.wake()

@@ -98,6 +98,7 @@ class Worker:
         self._settling = asyncio.Lock()
         self._left_behind: set[asyncio.Task[None]] = set()
         self.on_room: Callable[[], None] = lambda: None  # wakes `step`
+        queue.on_arrival = lambda: self.on_room()
         self.on_outcome: Callable[[], None] = lambda: None  # wakes `settle_step`
         self.on_timer: Callable[[], None] = lambda: None  # wakes `tick`
 
@@ -111,6 +112,7 @@ class Worker:
         asked_at = self._clock.now()
         self._node_id = await self._leases.join()
         self._assured(asked_at)
+        await self._queue.start()
         await self._tell_served()
 
     async def step(self, now_at: int) -> int | None:
@@ -231,6 +233,7 @@ class Worker:
     async def drain(self, patience_us: int) -> None:
         """Stop claiming, give back what has not begun, and let the rest end; after that, cut it short."""
         self._draining = True
+        await self._queue.close()
         now_at = self._clock.now()
         for attempt in list(self._in_hand.values()):
             if attempt.task is None and not attempt.done:

@@ -1,0 +1,276 @@
+"""The queue through brokers: messages say which runs are due, the store says who gets them.
+
+A task per broker reads messages into a small buffer and stops while it is full; `take` claims the runs that they
+name, HIGH first, and acknowledges them once that is durable. What cannot be taken yet is kept and named again. In
+any case runs that are late are claimed by the lanes of the store: that is what makes messages disposable.
+"""
+
+import asyncio
+import contextlib
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from hourhand.clock import Clock
+from hourhand.core.identity import RunKey
+from hourhand.core.instant import SECOND_US
+from hourhand.core.lanes import divide
+from hourhand.core.model import Priority
+from hourhand.errors import HourhandError, Unavailable
+from hourhand.ports.queue import Feed, Message
+from hourhand.ports.store import Claim, ClaimRequest, LeaseLost, LeftRun, Store
+from hourhand.telemetry import Telemetry, logger
+
+_CLASSES: tuple[int, ...] = tuple(Priority)  # background work is not offered
+LATE_US = SECOND_US  # from here on runs are claimed whether a message came or not
+LOOK_US = 3 * SECOND_US // 4  # how often late ones are looked for at least
+_LOOK_SOON_US = SECOND_US // 5  # and at most, unless there were some
+_KEPT_BACK = 10  # one in so many places is for late ones, however many messages there are
+_MOST_BUFFERED = 2_000  # messages of a class
+_PREFETCHED = 4  # a full worker still reads ahead for a quarter of what it can run
+_MOST_LEFT = 10_000
+_NAME_AGAIN_US = SECOND_US // 2  # a slot may have become free before a run's time
+_NAME_SOON_US = 50_000
+_MOST_ACKS = 20_000
+_GLANCE_S = 0.02  # how often classes with room are looked at while others have none
+_FIRST_PAUSE_S = 0.1
+_MOST_PAUSE_S = 1.0
+_CLOSE_PATIENCE_S = 1.0
+
+_log = logger("hourhand.queue")
+
+
+class BrokerQueue:
+    """Claims what messages name, and what is late."""
+
+    def __init__(self, *, store: Store, feeds: Sequence[Feed], clock: Clock, telemetry: Telemetry) -> None:
+        self._store = store
+        self._clock = clock
+        self._telemetry = telemetry
+        self._listeners = [_Listener(feed, self._room, self._arrived) for feed in feeds]
+        self._left: dict[RunKey, int] = {}  # what could not be taken yet, and when to name it again
+        self._native_at = 0  # when to look for late runs next
+        self._free = 0  # places that the worker had after it was last asked
+        self._most_room = 1
+        self.on_arrival: Callable[[], None] = lambda: None
+
+    async def start(self) -> None:
+        """Begin to listen."""
+        for listener in self._listeners:
+            listener.start()
+
+    async def close(self) -> None:
+        """Stop listening; what was not named is somebody else's again."""
+        await asyncio.gather(*(listener.close() for listener in self._listeners))
+
+    async def take(self, request: ClaimRequest) -> Claim:
+        """Claim what messages name, then what is late if it is time to look for it."""
+        now_at = self._clock.now()
+        self._most_room = max(self._most_room, request.room)
+        looks = not now_at < self._native_at <= now_at + LOOK_US
+        kept_back = -(-request.room // _KEPT_BACK) if looks else 0
+        named = await self._take_named(request, request.room - kept_back, now_at)
+        room = request.room - len(named.runs)
+        late = await self._take_late(request, room, now_at, named) if looks and room else None
+        runs = [*named.runs, *late.runs] if late else named.runs
+        self._free = request.room - len(runs)
+        for listener in self._listeners:
+            listener.resume()
+        moments = [self._native_at, *([min(self._left.values())] if self._left else [])]
+        return Claim(
+            runs=runs,
+            now_at=now_at,
+            next_at=max(now_at, min(moments)),
+            progressed=named.progressed or (late is not None and late.progressed),
+            cursors=late.cursors if late else request.cursors,
+        )
+
+    # --- by message
+
+    async def _take_named(self, request: ClaimRequest, room: int, now_at: int) -> Claim:
+        again = [key for key, at in self._left.items() if at <= now_at][: max(room, 0)]
+        chosen = self._choose(room - len(again), request.taken_before)
+        keys = tuple(dict.fromkeys([*again, *(one.message.offer.key for one in chosen)]))
+        if not keys:
+            return Claim(runs=[], now_at=now_at, next_at=None, progressed=False, cursors=request.cursors)
+        try:
+            claim = await self._store.claim(msgspec.structs.replace(request, named=keys, room=len(keys)))
+        except BaseException:
+            for one in reversed(chosen):
+                one.listener.put_back(one.message)
+            raise
+        for one in chosen:
+            one.listener.acknowledge(one.message)
+        for key in keys:
+            self._left.pop(key, None)
+        self._leave(claim.left, request.lead_us, now_at)
+        taken = len(claim.runs)
+        self._telemetry.queue_taken(by_message=taken, stale=len(keys) - taken - len(claim.left))
+        return claim
+
+    def _choose(self, room: int, taken_before: int) -> list["_Buffered"]:
+        """Messages for so many places, divided among the classes as the store divides them."""
+        if room <= 0:
+            return []
+        waiting = {
+            run_class: sum(len(listener.buffers[run_class]) for listener in self._listeners)
+            for run_class in _CLASSES
+        }
+        chosen: list[_Buffered] = []
+        for run_class, share in sorted(divide(room, waiting, taken_before).items()):
+            for listener in self._listeners:
+                buffer = listener.buffers.get(run_class, _NOTHING)
+                while share > 0 and buffer:
+                    chosen.append(_Buffered(listener, buffer.popleft()))
+                    share -= 1
+        return chosen
+
+    def _leave(self, left: Sequence[LeftRun], lead_us: int, now_at: int) -> None:
+        """Keep what waits still, as long as messages are of use to it and as far as there is room."""
+        for run in left:
+            if len(self._left) >= _MOST_LEFT or run.due_at <= now_at - LATE_US:
+                continue
+            if run.due_at > now_at:
+                at = max(run.due_at - lead_us, min(run.due_at, now_at + _NAME_AGAIN_US))
+            else:
+                at = now_at + _NAME_SOON_US
+            self._left[run.key] = at
+
+    # --- by the store's own way
+
+    async def _take_late(self, request: ClaimRequest, room: int, now_at: int, named: Claim) -> Claim | None:
+        """Claim what is late. A failure must not lose what was just claimed by name: it is tried again soon."""
+        try:
+            late = await self._store.claim(msgspec.structs.replace(request, room=room, lead_us=-LATE_US))
+        except (HourhandError, LeaseLost):
+            if not named.runs:
+                raise
+            return None
+        soonest = now_at if late.progressed else now_at + _LOOK_SOON_US
+        self._native_at = max(soonest, min(now_at + LOOK_US, late.next_at or now_at + LOOK_US))
+        self._telemetry.queue_taken(by_store=len(late.runs))
+        return late
+
+    # --- what listeners ask
+
+    def _room(self, run_class: int) -> int:
+        """How many messages of a class may be read now."""
+        ahead = max(self._free, -(-self._most_room // _PREFETCHED))
+        buffered = sum(len(listener.buffers[run_class]) for listener in self._listeners)
+        return max(0, min(_MOST_BUFFERED, ahead) - buffered)
+
+    def _arrived(self, count: int) -> None:
+        self._telemetry.queue_read(count)
+        self.on_arrival()
+
+
+class _Buffered(NamedTuple):
+    """A message, and who read it."""
+
+    listener: "_Listener"
+    message: Message
+
+
+class _Listener:
+    """Reads one broker and acknowledges to it, each in a task that outlives the broker's failures."""
+
+    def __init__(self, feed: Feed, room: Callable[[int], int], arrived: Callable[[int], None]) -> None:
+        self._feed = feed
+        self._room = room
+        self._arrived = arrived
+        self._has_room = asyncio.Event()
+        self._has_acks = asyncio.Event()
+        self._acks: deque[Message] = deque(maxlen=_MOST_ACKS)  # the oldest may be lost: they come again
+        self._tasks: list[asyncio.Task[None]] = []
+        self.buffers: dict[int, deque[Message]] = {run_class: deque() for run_class in _CLASSES}
+
+    def start(self) -> None:
+        """Begin, unless it has."""
+        if not self._tasks:
+            self._tasks = [asyncio.create_task(self._listen()), asyncio.create_task(self._acknowledge())]
+
+    def resume(self) -> None:
+        """There may be room again."""
+        self._has_room.set()
+
+    def put_back(self, message: Message) -> None:
+        """A message that was not used after all."""
+        self.buffers[message.offer.run_class].appendleft(message)
+
+    def acknowledge(self, message: Message) -> None:
+        """Tell the broker soon; nobody waits for it."""
+        self._acks.append(message)
+        self._has_acks.set()
+
+    async def close(self) -> None:
+        """Say what is to be acknowledged if the broker listens, and let go."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        with contextlib.suppress(Unavailable, TimeoutError):
+            async with asyncio.timeout(_CLOSE_PATIENCE_S):
+                if self._acks:
+                    await self._feed.ack(list(self._acks))
+        self._acks.clear()
+        await self._feed.close()
+
+    async def _listen(self) -> None:
+        pause_s = 0.0
+        while True:
+            self._has_room.clear()
+            room = {run_class: self._room(run_class) for run_class in _CLASSES}
+            if not any(room.values()):
+                await self._has_room.wait()
+                continue
+            try:
+                messages = await self._feed.read(room)
+            except Exception as error:
+                pause_s = await self._pause(
+                    "messages do not come; late runs come from the store", error, pause_s
+                )
+                continue
+            if pause_s:
+                _log.info("messages come again")
+                pause_s = 0.0
+            for message in messages:
+                self.buffers[message.offer.run_class].append(message)
+            if messages:
+                self._arrived(len(messages))
+            elif not all(room.values()):
+                await self._room_or_a_while()
+
+    async def _room_or_a_while(self) -> None:
+        """Some classes are full and the others have nothing."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_GLANCE_S):
+                await self._has_room.wait()
+
+    async def _acknowledge(self) -> None:
+        pause_s = 0.0
+        while True:
+            await self._has_acks.wait()
+            self._has_acks.clear()
+            while self._acks:
+                batch = list(self._acks)
+                self._acks.clear()
+                try:
+                    await self._feed.ack(batch)
+                    pause_s = 0.0
+                except Exception as error:
+                    pause_s = await self._pause("messages cannot be acknowledged", error, pause_s)
+
+    async def _pause(self, what: str, error: Exception, before_s: float) -> float:
+        """Leave the broker alone for a while; said once per outage."""
+        if not before_s:
+            if isinstance(error, Unavailable):
+                _log.warning(what, why=error.message)
+            else:
+                _log.exception(what)
+        pause_s = min(before_s * 2 or _FIRST_PAUSE_S, _MOST_PAUSE_S)
+        await asyncio.sleep(pause_s)
+        return pause_s
+
+
+_NOTHING: deque[Message] = deque()
