@@ -1,8 +1,8 @@
-"""Fixtures of real servers: one PostgreSQL for the whole run, whatever its number of workers, and databases of it.
+"""Fixtures of real servers: one of each kind for the whole run, whatever its number of workers, and parts of it.
 
 The first test that asks starts the server, under a lock in a directory that all workers of the run share; the
 process that the user started stops it when everything is over. Tests that stop, pause or kill a server
-take one of their own from `own_postgres`.
+take one of their own from `own_postgres`, `own_redis` and so on.
 """
 
 import asyncio
@@ -15,15 +15,22 @@ import tempfile
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 
+from tests.servers import redis
+from tests.servers.daemon import Daemon
 from tests.servers.machine import Unavailable, skip_or_fail
 from tests.servers.pgbouncer import PgBouncer, require_pgbouncer
 from tests.servers.postgres import PostgresServer, given_server, require_postgres
 from tests.servers.postgres_databases import PostgresDatabases
+from tests.servers.redis import RedisServer, require_redis
+
+_DaemonT = TypeVar("_DaemonT", bound=Daemon)
 
 _RUN_VARIABLE = "HOURHAND_TEST_RUN_DIRECTORY"
+_SHARED_DAEMONS: tuple[type[Daemon], ...] = (RedisServer,)
 _RUN = pytest.StashKey[Path]()
 
 
@@ -40,6 +47,9 @@ def pytest_unconfigure(config: pytest.Config) -> None:
     if run is not None:
         with contextlib.suppress(FileNotFoundError):
             _shared(run).stop()
+        for kind in _SHARED_DAEMONS:
+            with contextlib.suppress(FileNotFoundError):
+                _shared_daemon(run, kind).stop()
         shutil.rmtree(run, ignore_errors=True)
         os.environ.pop(_RUN_VARIABLE, None)
 
@@ -101,6 +111,49 @@ def pgbouncer() -> Iterator[Callable[..., PgBouncer]]:
     require_pgbouncer()
     with contextlib.ExitStack() as poolers:
         yield lambda server, **options: poolers.enter_context(PgBouncer(server, **options))
+
+
+@pytest.fixture(scope="session")
+def redis_server_url() -> str:
+    """The run's Redis, shared by all: only what is in a database of one's own is one's own."""
+    return redis.given_url() or _daemon(RedisServer).url
+
+
+@pytest.fixture
+def redis_url(redis_server_url: str) -> Iterator[str]:
+    """An empty database of the run's Redis."""
+    url = redis.take_database(redis_server_url)
+    yield url
+    redis.drop_database(url)
+
+
+@pytest.fixture
+def own_redis() -> Iterator[Callable[..., RedisServer]]:
+    """Starts servers of the test's own (with options of RedisServer), which are gone when it is over."""
+    require_redis()
+    with contextlib.ExitStack() as servers:
+        yield lambda **options: servers.enter_context(RedisServer(**options))
+
+
+def _daemon(kind: type[_DaemonT]) -> _DaemonT:
+    """The run's server of this kind, started by whoever asks first."""
+    run = Path(os.environ[_RUN_VARIABLE])
+    with (run / f"{kind.name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        with contextlib.suppress(FileNotFoundError):
+            return _shared_daemon(run, kind)
+        try:
+            server = kind().start(stop_at_exit=False)
+        except Unavailable as error:
+            skip_or_fail(str(error))
+        state = {"home": str(server.home), "ports": server.all_ports}
+        (run / f"{kind.name}.json").write_text(json.dumps(state))
+        return server
+
+
+def _shared_daemon(run: Path, kind: type[_DaemonT]) -> _DaemonT:
+    state = json.loads((run / f"{kind.name}.json").read_text())
+    return kind.running_in(Path(state["home"]), tuple(state["ports"]))
 
 
 def _shared(run: Path) -> PostgresServer:
