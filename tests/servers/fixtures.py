@@ -29,8 +29,8 @@ from tests.servers.redis import RedisServer, require_redis
 
 _DaemonT = TypeVar("_DaemonT", bound=Daemon)
 
-_RUN_VARIABLE = "HOURHAND_TEST_RUN_DIRECTORY"
 _SHARED_DAEMONS: tuple[type[Daemon], ...] = (RedisServer,)
+RUN_VARIABLE = "HOURHAND_TEST_RUN_DIRECTORY"
 _RUN = pytest.StashKey[Path]()
 
 
@@ -38,7 +38,7 @@ def pytest_configure(config: pytest.Config) -> None:
     """Give the run a directory that its workers inherit through the environment."""
     if not hasattr(config, "workerinput"):
         config.stash[_RUN] = Path(tempfile.mkdtemp(prefix="hourhand-test-run-"))
-        os.environ[_RUN_VARIABLE] = str(config.stash[_RUN])
+        os.environ[RUN_VARIABLE] = str(config.stash[_RUN])
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
@@ -51,7 +51,7 @@ def pytest_unconfigure(config: pytest.Config) -> None:
             with contextlib.suppress(FileNotFoundError):
                 _shared_daemon(run, kind).stop()
         shutil.rmtree(run, ignore_errors=True)
-        os.environ.pop(_RUN_VARIABLE, None)
+        os.environ.pop(RUN_VARIABLE, None)
 
 
 @pytest.fixture(scope="session")
@@ -60,7 +60,7 @@ def postgres_server() -> PostgresDatabases:
     given = given_server()
     if given is not None:
         return given
-    run = Path(os.environ[_RUN_VARIABLE])
+    run = Path(os.environ[RUN_VARIABLE])
     with (run / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         try:
@@ -137,7 +137,7 @@ def own_redis() -> Iterator[Callable[..., RedisServer]]:
 
 def _daemon(kind: type[_DaemonT]) -> _DaemonT:
     """The run's server of this kind, started by whoever asks first."""
-    run = Path(os.environ[_RUN_VARIABLE])
+    run = Path(os.environ[RUN_VARIABLE])
     with (run / f"{kind.name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         with contextlib.suppress(FileNotFoundError):
