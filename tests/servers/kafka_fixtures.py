@@ -31,16 +31,7 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 @pytest.fixture(scope="session")
 def kafka_url() -> str:
     """The run's server, shared by all: make and delete topics, do it no harm."""
-    given = os.environ.get(URL_VARIABLE)
-    if given:
-        return given
-    run = Path(os.environ[RUN_VARIABLE])
-    with (run / "kafka.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        try:
-            return _shared(run).url
-        except FileNotFoundError:
-            return _started(run).url
+    return shared_url()
 
 
 @pytest.fixture
@@ -55,6 +46,20 @@ def own_kafka() -> Iterator[Callable[..., KafkaServer]]:
     require_kafka()
     with contextlib.ExitStack() as servers:
         yield lambda **options: servers.enter_context(KafkaServer(**options))
+
+
+def shared_url() -> str:
+    """Where the run's server is; whoever asks first starts it."""
+    given = os.environ.get(URL_VARIABLE)
+    if given:
+        return given
+    run = Path(os.environ[RUN_VARIABLE])
+    with (run / "kafka.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        try:
+            return _shared(run).url
+        except FileNotFoundError:
+            return _started(run).url
 
 
 def _shared(run: Path) -> KafkaServer:

@@ -36,7 +36,9 @@ _POM = f"""<project xmlns="http://maven.apache.org/POM/4.0.0">
 def find_jars() -> Path:
     """The directory of Kafka's jars; Unavailable says what was tried."""
     if shutil.which("java") is None:
-        raise Unavailable("no Kafka: there is no java. Install one (17 or newer), or set HOURHAND_TEST_KAFKA_URL.")
+        raise Unavailable(
+            "no Kafka: there is no java. Install one (17 or newer), or set HOURHAND_TEST_KAFKA_URL."
+        )
     for directory in _on_machine():
         if any(directory.glob("kafka_2.*.jar")):
             return directory
@@ -78,7 +80,12 @@ def _download(jars: Path) -> None:
         command = [maven, "-q", "-B", "dependency:copy-dependencies", "-DoutputDirectory=lib"]
         try:
             answer = subprocess.run(
-                command, cwd=work, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=_DOWNLOAD_S
+                command,
+                cwd=work,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                timeout=_DOWNLOAD_S,
             )
         except subprocess.TimeoutExpired:
             raise Unavailable(f"Maven did not fetch Kafka's jars within {_DOWNLOAD_S:g} s") from None

@@ -1,0 +1,19 @@
+"""Runs offered through Kafka: a topic for each class, keyed by job, and a consumer group for each pool."""
+
+from hourhand.queues.kafka.address import KafkaAddress, parse_address
+from hourhand.queues.kafka.feed import KafkaFeed
+from hourhand.queues.kafka.offers import KafkaOffers
+from hourhand.queues.kafka.replay import Replayed, replay
+from hourhand.queues.kafka.topics import TopicState, ensure_topics, topic_states
+
+__all__ = [
+    "KafkaAddress",
+    "KafkaFeed",
+    "KafkaOffers",
+    "Replayed",
+    "TopicState",
+    "ensure_topics",
+    "parse_address",
+    "replay",
+    "topic_states",
+]
