@@ -8,7 +8,19 @@ from collections.abc import Sequence
 import typer
 
 import hourhand
-from hourhand.cli import audits, backfill, dlq, jobs, processes, runs, schedules, simulating, system, why
+from hourhand.cli import (
+    audits,
+    backfill,
+    dlq,
+    jobs,
+    processes,
+    queue,
+    runs,
+    schedules,
+    simulating,
+    system,
+    why,
+)
 from hourhand.cli.failures import INTERRUPTED, report
 from hourhand.cli.files import commands as files
 from hourhand.cli.graphs import commands as graphs
@@ -25,6 +37,9 @@ def build(launch: Launch) -> typer.Typer:
     migrate = _group("The schema of a cluster's databases.")
     processes.register_migrate(migrate, launch)
     app.add_typer(migrate, name="migrate")
+    queues = _group("The broker that runs are offered through.")
+    queue.register(queues, launch)
+    app.add_typer(queues, name="queue")
     schedules.register(app)
     audits.register(app)
     why.register(app)

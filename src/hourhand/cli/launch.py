@@ -50,6 +50,14 @@ class SimulationWish:
     seed: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplayedWindow:
+    """What was offered once more."""
+
+    by_priority: Mapping[str, int]
+    unreadable: int
+
+
 class RefusedJobs(Invalid):
     """Documents that cannot be simulated: the place of each among the jobs, with what is wrong."""
 
@@ -83,6 +91,10 @@ class Launch(Protocol):
 
     def migrate(self, settings: "Settings", applied: Callable[[str, str], None]) -> None:
         """Bring each database up to date; tells each step as (database, name) once it is durable."""
+        ...
+
+    def replay(self, settings: "Settings", from_at: int, to_at: int, *, dry_run: bool) -> ReplayedWindow:
+        """Offer once more what was offered in a window of time; with `dry_run` only count it."""
         ...
 
     def simulate(self, wish: SimulationWish) -> dict[str, Any]:

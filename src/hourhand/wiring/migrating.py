@@ -1,4 +1,4 @@
-"""`hourhand migrate`: the schema of each database, by the store's own migrations."""
+"""`hourhand migrate`: the schema of each database by the store's own migrations, and the topics of a Kafka."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -10,18 +10,20 @@ from hourhand.errors import HourhandError
 from hourhand.stores.postgres import schema
 from hourhand.stores.postgres.store import split_pooler
 from hourhand.wiring.databases import require_postgres
+from hourhand.wiring.kafka import make_topics, topic_schemas
 
 
 def migrations(settings: Settings) -> Sequence[SchemaState]:
-    """How far each database is; all of them must answer."""
+    """How far each database is, and Kafka's topics where runs go through one; all of them must answer."""
     require_postgres(settings, "migrate")
-    return asyncio.run(_states(settings.store.databases))
+    return [*asyncio.run(_states(settings.store.databases)), *topic_schemas(settings)]
 
 
 def migrate(settings: Settings, applied: Callable[[str, str], None]) -> None:
     """Bring each up to date, one after the other."""
     require_postgres(settings, "migrate")
     asyncio.run(_up(settings.store.databases, applied))
+    make_topics(settings, applied)
 
 
 async def _states(urls: Sequence[str]) -> list[SchemaState]:

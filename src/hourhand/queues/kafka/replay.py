@@ -4,7 +4,7 @@ Nothing happens twice by it: an offer only names a run, and a run that is claime
 Reads page by page and outside of every consumer group, so that no worker's place is moved. Blocks.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
@@ -35,7 +35,7 @@ class Replayed:
     unreadable: int
 
 
-def replay(address: KafkaAddress, from_at: int, to_at: int) -> Iterator[Replayed]:
+def replay(address: KafkaAddress, from_at: int, to_at: int) -> Generator[Replayed, None, None]:
     """What was offered from an instant up to another, as pages; what is offered meanwhile is left out."""
     consumer = Consumer({**address.configuration(), **_CONSUMER, "group.id": f"{address.topics}.replay"})
     try:
