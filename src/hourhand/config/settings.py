@@ -32,6 +32,7 @@ from hourhand.core.plan import MAX_LEAD_US
 ENVIRONMENT_PREFIX = "HOURHAND_"
 CLIENT_VARIABLES = ("HOURHAND_URL", "HOURHAND_TOKEN", "HOURHAND_TENANT")  # read by client and CLI
 _MODULE = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
+_BROKER_URL = re.compile(r"(kafka|rediss?)://[^\s/?#]+([/?]\S*)?")
 _HTTP_URL = re.compile(r"https?://[^\s/]+(/\S*)?")
 
 
@@ -63,6 +64,12 @@ def _setting(kind: Kind, default: object, help: str, *, key: str = "", secret: b
     return field(
         default=value, repr=not secret, metadata={"kind": kind, "help": help, "key": key, "secret": secret}
     )
+
+
+_BROKER = Text(
+    allowed="empty, or a URL such as kafka://host:9092 or redis://host:6379",
+    matches=lambda text: not text or _BROKER_URL.fullmatch(text) is not None,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,6 +124,24 @@ class StoreSettings:
     def databases(self) -> tuple[str, ...]:
         """The URL of each database, in the order of the shards."""
         return self.shards or (self.url,)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueSettings:
+    """How workers hear of runs that are due."""
+
+    url: str = _setting(
+        _BROKER,
+        "",
+        "a broker that runs are offered through, kafka:// or redis://; empty: workers ask the store",
+        secret=True,
+    )
+    fast_url: str = _setting(
+        _BROKER, "", "another one, for jobs whose durability is fire_and_forget", secret=True
+    )
+    full_messages: bool = _setting(
+        Switch(), False, "whether Kafka's messages tell target and payload too, for others who read them"
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -249,6 +274,7 @@ class Settings:
 
     server: ServerSettings = ServerSettings()
     store: StoreSettings = StoreSettings()
+    queue: QueueSettings = QueueSettings()
     scheduler: SchedulerSettings = SchedulerSettings()
     worker: WorkerSettings = WorkerSettings()
     targets: TargetSettings = TargetSettings()

@@ -11,6 +11,7 @@ from hourhand.core.model import PythonTarget
 from hourhand.core.serving import MAX_FUNCTIONS, Serves
 from hourhand.ids import IdSource
 from hourhand.leases.native import NativeLeases
+from hourhand.ports.queue import Queue
 from hourhand.ports.store import Store
 from hourhand.ports.target import Target
 from hourhand.queues.native import NativeQueue
@@ -30,6 +31,7 @@ from hourhand.targets.pinging import Pinger
 from hourhand.targets.python import PythonExecutor
 from hourhand.telemetry import Telemetry
 from hourhand.wiring.life import draw
+from hourhand.wiring.queues import Brokers
 
 SHARD = "{shard}"  # stands in a URL for the number of a database
 
@@ -54,7 +56,7 @@ class Nodes:
     def joint(self, store: Store, clock: Clock, settled: Settled, noted: Noted) -> tuple[Node, Worker]:
         """Scheduler and worker under one lease: a store that only this process has."""
         leases = NativeLeases(store=store, ids=self.ids, kind="up", name=process_name(), plans=True)
-        worker = self._worker(store, clock, leases, settled, noted)
+        worker = self._worker(store, NativeQueue(store), clock, leases, settled, noted)
         node = Node(
             store=store,
             clock=clock,
@@ -83,7 +85,7 @@ class Nodes:
             clock=clock,
             telemetry=self.telemetry,
             scheduler=self._tenured(store, clock, shard) if plans else None,
-            worker=self._leased(store, clock, settled, noted) if works else None,
+            worker=self._leased(store, clock, settled, noted, shard) if works else None,
             log=self._log(store, clock, shard) if works else None,
             hints_arrive=hints_arrive,
             draw=draw,
@@ -106,16 +108,17 @@ class Nodes:
         )
         return self._scheduler(store, clock, leases, Tenure(leases, lease_us), shard)
 
-    def _leased(self, store: Store, clock: Clock, settled: Settled, noted: Noted) -> Worker:
+    def _leased(self, store: Store, clock: Clock, settled: Settled, noted: Noted, shard: int) -> Worker:
         leases = NativeLeases(store=store, ids=self.ids, kind="worker", name=process_name(), plans=False)
-        return self._worker(store, clock, leases, settled, noted)
+        queue = self._brokers.queue(store, clock, shard)
+        return self._worker(store, queue, clock, leases, settled, noted)
 
     def _worker(
-        self, store: Store, clock: Clock, leases: NativeLeases, settled: Settled, noted: Noted
+        self, store: Store, queue: Queue, clock: Clock, leases: NativeLeases, settled: Settled, noted: Noted
     ) -> Worker:
         return Worker(
             store=store,
-            queue=NativeQueue(store),
+            queue=queue,
             leases=leases,
             targets=self.targets,
             clock=clock,
@@ -129,6 +132,10 @@ class Nodes:
             noted=noted,
             serves=self._serves(),
         )
+
+    @property
+    def _brokers(self) -> Brokers:
+        return Brokers(settings=self.settings, telemetry=self.telemetry)
 
     def _serves(self) -> Serves:
         """What people who ask why a run waits are told of this worker."""
@@ -168,6 +175,7 @@ class Nodes:
             backfiller=Backfiller(store=store, telemetry=telemetry),
             auditor=self._auditor(store, clock, shard),
             tenure=tenure,
+            dispatcher=None if tenure is None else self._brokers.dispatcher(store, leases, shard),
         )
 
     def _auditor(self, store: Store, clock: Clock, shard: int) -> Auditor:

@@ -38,6 +38,7 @@ from hourhand.wiring.browser import open_page
 from hourhand.wiring.demo import DEMO
 from hourhand.wiring.life import Ending, farewell, quiet_collector, run_loop, stop_nodes
 from hourhand.wiring.parts import Parts, build_app, build_parts, build_targets, open_store, sqlite_path
+from hourhand.wiring.queues import refuse_broker
 from hourhand.wiring.server import Server, address_of, bind
 
 # The store's writer thread waits for the interpreter after each statement; a busy loop must not keep
@@ -51,6 +52,7 @@ def run_up(settings: Settings, options: UpOptions) -> int:
         from hourhand.wiring.cluster import run_together  # here, since its driver is only for a cluster
 
         return run_together(settings, opens=options.open)
+    refuse_broker(settings)
     configure_logging(settings.telemetry.log)
     functions = load_modules(settings.worker.import_modules)
     sys.setswitchinterval(_SWITCH_INTERVAL_S)
