@@ -6,6 +6,8 @@ from typing import Protocol, Self
 
 from hourhand.ports.queue import Feed, Offers
 from hourhand.queues.kafka import KafkaFeed, KafkaOffers, parse_address
+from hourhand.queues.redis import RedisFeed, RedisOffers
+from hourhand.queues.redis import parse_address as parse_redis_address
 
 
 class Broker(Protocol):
@@ -34,6 +36,34 @@ class KafkaBroker:
 
     def feed(self, pool: str = "default") -> KafkaFeed:
         feed = KafkaFeed(self.address, pool)
+        self._opened.push_async_callback(feed.close)
+        return feed
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._opened.aclose()
+
+
+class RedisBroker:
+    """Streams of a Redis."""
+
+    def __init__(self, url: str) -> None:
+        self.address = parse_redis_address(url)
+        self._opened = contextlib.AsyncExitStack()
+        self._workers = 0
+
+    def offers(self, *, full_messages: bool = False) -> RedisOffers:
+        offers = RedisOffers(self.address)
+        self._opened.push_async_callback(offers.close)
+        return offers
+
+    def feed(self, pool: str = "default") -> RedisFeed:
+        self._workers += 1
+        feed = RedisFeed(self.address, (pool,), f"worker-{self._workers}")
         self._opened.push_async_callback(feed.close)
         return feed
 

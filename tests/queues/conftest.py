@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from tests.queues.brokers import Broker, KafkaBroker
+from tests.queues.brokers import Broker, KafkaBroker, RedisBroker
 from tests.services.world import World
 
 
@@ -13,7 +13,7 @@ def world() -> World:
     return World()
 
 
-@pytest.fixture(params=["kafka"])
+@pytest.fixture(params=["kafka", "redis"])
 async def broker(request: pytest.FixtureRequest) -> AsyncIterator[Broker]:
     """A real server, on names that only this test has."""
     match request.param:
@@ -21,6 +21,9 @@ async def broker(request: pytest.FixtureRequest) -> AsyncIterator[Broker]:
             url, topics = request.getfixturevalue("kafka_url"), request.getfixturevalue("kafka_topics")
             async with KafkaBroker(url, topics) as kafka:
                 yield kafka
+        case "redis":
+            async with RedisBroker(request.getfixturevalue("redis_url")) as redis:
+                yield redis
 
 
 @pytest.fixture

@@ -48,11 +48,6 @@ class Bench:
 
 
 @pytest.fixture
-def world() -> World:
-    return World()
-
-
-@pytest.fixture
 def bench(world: World) -> Bench:
     return Bench(world)
 

@@ -139,6 +139,11 @@ class QueueSettings:
     fast_url: str = _setting(
         _BROKER, "", "another one, for jobs whose durability is fire_and_forget", secret=True
     )
+    route: str = _setting(
+        OneOf(words=("durability", "url", "fast_url")),
+        "durability",
+        "which of two brokers an offer goes through: as its job says, or all through one of them",
+    )
     full_messages: bool = _setting(
         Switch(), False, "whether Kafka's messages tell target and payload too, for others who read them"
     )

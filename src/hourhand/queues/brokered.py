@@ -184,6 +184,7 @@ class _Listener:
         self._has_acks = asyncio.Event()
         self._acks: deque[Message] = deque(maxlen=_MOST_ACKS)  # the oldest may be lost: they come again
         self._tasks: list[asyncio.Task[None]] = []
+        self._closing = False  # libraries have been seen to swallow that a task is cancelled
         self.buffers: dict[int, deque[Message]] = {run_class: deque() for run_class in _CLASSES}
 
     def start(self) -> None:
@@ -206,6 +207,7 @@ class _Listener:
 
     async def close(self) -> None:
         """Say what is to be acknowledged if the broker listens, and let go."""
+        self._closing = True
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -218,7 +220,7 @@ class _Listener:
 
     async def _listen(self) -> None:
         pause_s = 0.0
-        while True:
+        while not self._closing:
             self._has_room.clear()
             room = {run_class: self._room(run_class) for run_class in _CLASSES}
             if not any(room.values()):
@@ -249,7 +251,7 @@ class _Listener:
 
     async def _acknowledge(self) -> None:
         pause_s = 0.0
-        while True:
+        while not self._closing:
             await self._has_acks.wait()
             self._has_acks.clear()
             while self._acks:

@@ -194,9 +194,10 @@ class RedisFeed:
         """Block until something comes."""
         streams = [stream for part in range(self._address.parts) for stream in self._streams(part, _CLASSES)]
         try:
-            answer = await self._reader.xreadgroup(
-                _GROUP, self._consumer, _from_here(streams), count=1, block=_BLOCK_MS
-            )
+            async with asyncio.timeout(_BLOCK_MS / 1_000 + _PATIENCE_S):
+                answer = await self._reader.xreadgroup(
+                    _GROUP, self._consumer, _from_here(streams), count=1, block=_BLOCK_MS
+                )
         except ResponseError as error:
             _checked(error)
             return
@@ -294,14 +295,13 @@ class RedisFeed:
 
 
 def connect(address: RedisAddress) -> Any:
-    """A client that gives up soon: whoever uses it knows what to do without."""
+    """A client that tries once. Time limits are ours: the library's own may swallow that a task is cancelled."""
     try:
         return Redis.from_url(
             address.url,
-            socket_timeout=_BLOCK_MS / 1_000 + _PATIENCE_S,
+            socket_timeout=None,
             socket_connect_timeout=_PATIENCE_S,
             retry=Retry(NoBackoff(), 0),
-            single_connection_client=False,
         )
     except ValueError as error:
         raise CannotStart(f"queue.url: {error}") from error

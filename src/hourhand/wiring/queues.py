@@ -1,19 +1,27 @@
 """Chooses brokers by the scheme of their URLs, and loads only what is chosen."""
 
+import dataclasses
+import importlib.util
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from hourhand.clock import Clock
 from hourhand.config import Settings
 from hourhand.errors import CannotStart
+from hourhand.ids import process_name
 from hourhand.ports.leases import Leases
 from hourhand.ports.queue import Feed, Offers, Queue
 from hourhand.ports.store import Store
 from hourhand.queues.brokered import BrokerQueue
+from hourhand.queues.dual import DualOffers, Route
 from hourhand.queues.native import NativeQueue
 from hourhand.services.dispatcher import Dispatcher
 from hourhand.telemetry import Telemetry
 from hourhand.wiring.kafka import address_of
+
+if TYPE_CHECKING:
+    from hourhand.queues.redis import RedisAddress
 
 
 def refuse_broker(settings: Settings) -> None:
@@ -50,42 +58,76 @@ class Brokers:
             offers=offers,
             telemetry=self.telemetry,
             lead_us=self.settings.scheduler.lead_us,
+            routed=bool(self.settings.queue.fast_url),
         )
 
     def offers(self, shard: int) -> Offers | None:
         """The scheduler's side of one database."""
-        url = self.settings.queue.url
-        return self._offers(url, shard) if url else None
+        urls = broker_urls(self.settings)
+        sides = [self._offers(url, shard) for url in urls]
+        if len(sides) < 2:
+            return sides[0] if sides else None
+        route = Route(self.settings.queue.route)
+        return DualOffers(lasting=sides[0], fast=sides[1], route=route, telemetry=self.telemetry)
 
     def feeds(self, shard: int, pools: Sequence[str]) -> list[Feed]:
         """A worker's side of one database."""
-        url = self.settings.queue.url
-        return self._feeds(url, shard, pools) if url else []
+        return [feed for url in broker_urls(self.settings) for feed in self._feeds(url, shard, pools)]
 
     def _offers(self, url: str, shard: int) -> Offers:
-        match _scheme(url):
+        match scheme_of(url):
             case "kafka":
                 from hourhand.queues.kafka import KafkaOffers, parse_address
 
                 address = address_of(parse_address(url), self.settings, shard)
                 return KafkaOffers(address, full_messages=self.settings.queue.full_messages)
-            case scheme:
-                raise _no_queue(scheme)
+            case _:
+                from hourhand.queues.redis import RedisOffers
+
+                return RedisOffers(redis_address(url, self.settings, shard))
 
     def _feeds(self, url: str, shard: int, pools: Sequence[str]) -> list[Feed]:
-        match _scheme(url):
+        match scheme_of(url):
             case "kafka":
                 from hourhand.queues.kafka import KafkaFeed, parse_address
 
                 address = address_of(parse_address(url), self.settings, shard)
                 return [KafkaFeed(address, pool) for pool in pools]
-            case scheme:
-                raise _no_queue(scheme)
+            case _:
+                from hourhand.queues.redis import RedisFeed
+
+                return [RedisFeed(redis_address(url, self.settings, shard), pools, process_name())]
 
 
-def _scheme(url: str) -> str:
+def broker_urls(settings: Settings) -> list[str]:
+    """The brokers that runs go through, the lasting one first; CannotStart where they cannot be used."""
+    queue = settings.queue
+    if queue.fast_url and not queue.url:
+        raise CannotStart("queue.fast_url is beside queue.url, which is not set: name the broker there")
+    urls = [url for url in (queue.url, queue.fast_url) if url]
+    for url in urls:
+        _require_package(scheme_of(url))
+    return urls
+
+
+def redis_address(url: str, settings: Settings, shard: int) -> "RedisAddress":
+    """The streams of one database: as the URL calls them where there is only one, else with its number."""
+    from hourhand.queues.redis import parse_address
+
+    address = parse_address(url)
+    if len(settings.store.databases) == 1:
+        return address
+    return dataclasses.replace(address, name=f"{address.name}.{shard}")
+
+
+def scheme_of(url: str) -> str:
+    """`kafka`, `redis` or `rediss`."""
     return url.partition(":")[0]
 
 
-def _no_queue(scheme: str) -> CannotStart:
-    return CannotStart(f"no queue for {scheme}:// URLs; expected kafka://")
+def _require_package(scheme: str) -> None:
+    extra, package = ("kafka", "confluent_kafka") if scheme == "kafka" else ("redis", "redis")
+    if importlib.util.find_spec(package) is None:
+        raise CannotStart(
+            f"{scheme}:// queues need a package that is not installed: pip install 'hourhand[{extra}]'"
+        )
