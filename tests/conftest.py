@@ -7,7 +7,7 @@ import os
 
 from hypothesis import settings
 
-pytest_plugins = ("tests.servers.fixtures", "tests.servers.kafka_fixtures")
+pytest_plugins = ("tests.servers.fixtures",)
 
 settings.register_profile("dev", max_examples=50, deadline=None)
 settings.register_profile("ci", max_examples=300, deadline=None, derandomize=True, print_blob=True)

@@ -14,7 +14,7 @@ import subprocess
 from pathlib import Path
 from typing import ClassVar, Self
 
-from tests.servers.machine import free_port, is_running, make_directory, server_account, wait_until
+from tests.servers.machine import Account, free_port, is_running, make_directory, server_account, wait_until
 
 _START_S = 60.0
 _STOP_S = 20.0
@@ -51,6 +51,10 @@ class Daemon(abc.ABC):
     @abc.abstractmethod
     def is_ready(self) -> bool:
         """Whether it answers."""
+
+    def account(self) -> Account:
+        """Whom it runs as."""
+        return server_account()
 
     @property
     def home(self) -> Path:
@@ -148,7 +152,7 @@ class Daemon(abc.ABC):
                 stdout=log,
                 stderr=log,
                 start_new_session=True,  # Ctrl-C is for the tests, which stop it themselves
-                **server_account().popen_options(),
+                **self.account().popen_options(),
             )
         self._process = process
         (self.home / "pid").write_text(str(process.pid))

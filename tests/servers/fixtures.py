@@ -12,6 +12,7 @@ import json
 import os
 import shutil
 import tempfile
+import uuid
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -19,8 +20,9 @@ from typing import TypeVar
 
 import pytest
 
-from tests.servers import redis
+from tests.servers import kafka, redis
 from tests.servers.daemon import Daemon
+from tests.servers.kafka import KafkaServer, require_kafka
 from tests.servers.machine import Unavailable, skip_or_fail
 from tests.servers.pgbouncer import PgBouncer, require_pgbouncer
 from tests.servers.postgres import PostgresServer, given_server, require_postgres
@@ -29,8 +31,8 @@ from tests.servers.redis import RedisServer, require_redis
 
 _DaemonT = TypeVar("_DaemonT", bound=Daemon)
 
-_SHARED_DAEMONS: tuple[type[Daemon], ...] = (RedisServer,)
-RUN_VARIABLE = "HOURHAND_TEST_RUN_DIRECTORY"
+_SHARED_DAEMONS: tuple[type[Daemon], ...] = (RedisServer, KafkaServer)
+_RUN_VARIABLE = "HOURHAND_TEST_RUN_DIRECTORY"
 _RUN = pytest.StashKey[Path]()
 
 
@@ -38,7 +40,7 @@ def pytest_configure(config: pytest.Config) -> None:
     """Give the run a directory that its workers inherit through the environment."""
     if not hasattr(config, "workerinput"):
         config.stash[_RUN] = Path(tempfile.mkdtemp(prefix="hourhand-test-run-"))
-        os.environ[RUN_VARIABLE] = str(config.stash[_RUN])
+        os.environ[_RUN_VARIABLE] = str(config.stash[_RUN])
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
@@ -51,7 +53,7 @@ def pytest_unconfigure(config: pytest.Config) -> None:
             with contextlib.suppress(FileNotFoundError):
                 _shared_daemon(run, kind).stop()
         shutil.rmtree(run, ignore_errors=True)
-        os.environ.pop(RUN_VARIABLE, None)
+        os.environ.pop(_RUN_VARIABLE, None)
 
 
 @pytest.fixture(scope="session")
@@ -60,7 +62,7 @@ def postgres_server() -> PostgresDatabases:
     given = given_server()
     if given is not None:
         return given
-    run = Path(os.environ[RUN_VARIABLE])
+    run = Path(os.environ[_RUN_VARIABLE])
     with (run / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         try:
@@ -116,7 +118,7 @@ def pgbouncer() -> Iterator[Callable[..., PgBouncer]]:
 @pytest.fixture(scope="session")
 def redis_server_url() -> str:
     """The run's Redis, shared by all: only what is in a database of one's own is one's own."""
-    return redis.given_url() or _daemon(RedisServer).url
+    return redis.given_url() or shared_daemon(RedisServer).url
 
 
 @pytest.fixture
@@ -135,9 +137,29 @@ def own_redis() -> Iterator[Callable[..., RedisServer]]:
         yield lambda **options: servers.enter_context(RedisServer(**options))
 
 
-def _daemon(kind: type[_DaemonT]) -> _DaemonT:
+@pytest.fixture(scope="session")
+def kafka_url() -> str:
+    """The run's Kafka, shared by all: make and delete topics, do it no harm."""
+    return kafka.given_url() or shared_daemon(KafkaServer).url
+
+
+@pytest.fixture
+def kafka_topics() -> str:
+    """The beginning of topics that only this test has."""
+    return f"test-{uuid.uuid4().hex[:12]}"
+
+
+@pytest.fixture
+def own_kafka() -> Iterator[Callable[..., KafkaServer]]:
+    """Starts servers of the test's own (with options of KafkaServer), which are gone when it is over."""
+    require_kafka()
+    with contextlib.ExitStack() as servers:
+        yield lambda **options: servers.enter_context(KafkaServer(**options))
+
+
+def shared_daemon(kind: type[_DaemonT]) -> _DaemonT:
     """The run's server of this kind, started by whoever asks first."""
-    run = Path(os.environ[RUN_VARIABLE])
+    run = Path(os.environ[_RUN_VARIABLE])
     with (run / f"{kind.name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         with contextlib.suppress(FileNotFoundError):

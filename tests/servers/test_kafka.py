@@ -62,7 +62,10 @@ def test_it_keeps_what_it_was_given_and_leaves_nothing_behind(own_kafka: StartKa
 
 def test_workers_of_one_run_share_one_server(kafka_url: str) -> None:
     """Two more processes of this run that ask at the same time are told of the one that is there."""
-    program = "from tests.servers.kafka_fixtures import shared_url; print(shared_url())"
+    program = (
+        "from tests.servers import fixtures; from tests.servers.kafka import KafkaServer; "
+        "print(fixtures.shared_daemon(KafkaServer).url)"
+    )
     asking = [
         subprocess.Popen([sys.executable, "-c", program], cwd=ROOT, stdout=subprocess.PIPE, text=True)
         for _ in range(2)

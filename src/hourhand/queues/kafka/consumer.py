@@ -66,7 +66,7 @@ class GroupMember:
         self._ending = threading.Event()
         # A server that hangs keeps no process alive.
         self._thread = threading.Thread(target=self._run, name=f"kafka-{self._topic}", daemon=True)
-        self.away: str | None = "no answer yet"  # why nothing comes, while nothing can
+        self.away: str | None = None  # why nothing comes, while nothing can
 
     @property
     def assigned(self) -> int:

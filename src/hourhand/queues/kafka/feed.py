@@ -40,20 +40,20 @@ class KafkaFeed:
         return sum(member.assigned for member in self._members.values())
 
     async def read(self, room: Mapping[int, int]) -> Sequence[Message]:
-        """Messages, of each class at most as many as there is room for; waits a second for the first."""
+        """Messages, of each class at most as many as there is room for; waits for the first if all have room."""
         if self._closed:
             raise Unavailable("this side of Kafka has been closed")
         if self._loop is None:
             self._loop = asyncio.get_running_loop()
             for member in self._members.values():
                 member.start()
+        self._arrival.clear()
         found = self._taken(room)
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(_WAIT_S):
-                while not found:
+        if not found and all(room.get(run_class, 0) for run_class in self._buffers):
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_WAIT_S):
                     await self._arrival.wait()
-                    self._arrival.clear()
-                    found = self._taken(room)
+            found = self._taken(room)
         if not found:
             self._tell_trouble()
         return found
