@@ -12,7 +12,14 @@ from tests.servers.machine import Account, Unavailable, skip_or_fail
 
 URL_VARIABLE = "HOURHAND_TEST_KAFKA_URL"
 
-_QUICK = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")  # starts sooner, and computes slower
+# Starts sooner, and computes slower.
+_QUICK = (
+    "-XX:+UseSerialGC",
+    "-XX:TieredStopAtLevel=1",
+    "-XX:+UnlockDiagnosticVMOptions",
+    "-XX:-BytecodeVerificationRemote",
+    "-XX:-UsePerfData",
+)
 _SETTINGS = """process.roles=broker,controller
 node.id=1
 controller.quorum.voters=1@127.0.0.1:{controller}
