@@ -29,8 +29,8 @@ class KafkaBroker:
         self.address = parse_address(f"{url}/{topics}?partitions={partitions}")
         self._opened = contextlib.AsyncExitStack()
 
-    def offers(self, *, full_messages: bool = False) -> KafkaOffers:
-        offers = KafkaOffers(self.address, full_messages=full_messages)
+    def offers(self, *, full_messages: bool = False, patience_s: float = 20.0) -> KafkaOffers:
+        offers = KafkaOffers(self.address, full_messages=full_messages, patience_s=patience_s)
         self._opened.push_async_callback(offers.close)
         return offers
 

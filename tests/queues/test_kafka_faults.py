@@ -7,6 +7,7 @@ import pytest
 
 from hourhand.errors import Unavailable
 from hourhand.ports.queue import Feed, Offers
+from hourhand.queues.kafka.offers import PATIENCE_S
 from tests.queues.brokers import KafkaBroker
 from tests.queues.reading import (
     DEADLINE_S,
@@ -31,7 +32,7 @@ async def test_a_server_that_is_frozen_or_killed_is_missed_at_once(
 ) -> None:
     server = await asyncio.to_thread(own_kafka)
     async with KafkaBroker(server.url, "faults") as kafka:
-        offers, feed = kafka.offers(), kafka.feed()
+        offers, feed = kafka.offers(patience_s=PATIENCE_S), kafka.feed()
         await goes_through(offers, feed, 1)
         await asyncio.to_thread(server.pause)
         await refuses(offers)
@@ -50,7 +51,7 @@ async def test_a_server_that_is_frozen_or_killed_is_missed_at_once(
 
 async def test_what_was_never_there_is_refused(kafka_topics: str) -> None:
     async with KafkaBroker("kafka://127.0.0.1:1", kafka_topics) as kafka:
-        await refuses(kafka.offers())
+        await refuses(kafka.offers(patience_s=PATIENCE_S))
         feed = kafka.feed()
         error = await why_unavailable(lambda: feed.read(ROOM))
         assert "127.0.0.1:1" in error.message

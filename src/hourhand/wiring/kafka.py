@@ -17,6 +17,8 @@ from hourhand.errors import CannotStart, Unavailable
 if TYPE_CHECKING:
     from hourhand.queues.kafka import KafkaAddress
 
+_REPLAY_PATIENCE_S = 30.0  # nobody waits behind it
+
 
 def kafka_addresses(settings: Settings) -> "list[KafkaAddress]":
     """Of each database, the topics that the settings name; empty where no queue is a Kafka."""
@@ -88,7 +90,7 @@ async def _replay(
     counts = Counter({priority.name: 0 for priority in Priority})
     unreadable = 0
     for address in addresses:
-        sink = KafkaOffers(address) if offers else None
+        sink = KafkaOffers(address, patience_s=_REPLAY_PATIENCE_S) if offers else None
         pages = replayed(address, from_at, to_at)
         try:
             while (page := await asyncio.to_thread(next, pages, None)) is not None:

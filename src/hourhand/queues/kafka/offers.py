@@ -16,8 +16,9 @@ from hourhand.errors import Unavailable
 from hourhand.queues.kafka.address import KafkaAddress
 from hourhand.queues.kafka.topics import away, ensure_topics
 
-_PATIENCE_S = 0.5  # a run is offered two seconds ahead of its time, and others wait behind it
+PATIENCE_S = 0.5  # a run is offered two seconds ahead of its time, and others wait behind it
 _FIRST_PATIENCE_S = 2.0  # to connect, and to learn of the topics
+_LEAST_TIMEOUT_S = 2.0  # of the client's own tries; what comes late is passed over
 _PROBE_S = 0.5
 _PROBE_PATIENCE_S = 2.0
 _MOST_BYTES = 900_000  # of a message, below the servers' default
@@ -27,7 +28,6 @@ _PRODUCER = {
     "partitioner": "murmur2_random",  # as other clients do it
     "compression.type": "lz4",
     "linger.ms": 2,
-    "message.timeout.ms": 2_000,
     "queue.buffering.max.messages": 100_000,
     "queue.buffering.max.kbytes": 65_536,
     "delivery.report.only.error": True,
@@ -37,9 +37,13 @@ _PRODUCER = {
 class KafkaOffers:
     """Hands offers to the topics of their classes."""
 
-    def __init__(self, address: KafkaAddress, *, full_messages: bool = False) -> None:
+    def __init__(
+        self, address: KafkaAddress, *, full_messages: bool = False, patience_s: float = PATIENCE_S
+    ) -> None:
+        """`patience_s`: how long a batch may take, before the server counts as away."""
         self.wants_jobs = full_messages
         self._address = address
+        self._patience_s = patience_s
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="kafka-offers")
         self._producer: Producer | None = None  # touched by the thread only
         self._failures: list[KafkaError] = []
@@ -89,11 +93,13 @@ class KafkaOffers:
     # What follows runs in the thread.
 
     def _send(self, offers: Sequence[Offer]) -> None:
-        patience_s = _PATIENCE_S
+        patience_s = self._patience_s
         if self._producer is None:
-            patience_s = _FIRST_PATIENCE_S
+            patience_s = max(patience_s, _FIRST_PATIENCE_S)
             ensure_topics(self._address, patience_s=patience_s)
-            self._producer = Producer({**self._address.configuration(), **_PRODUCER})
+            timeout_ms = int(1000 * max(self._patience_s, _LEAST_TIMEOUT_S))
+            settings = {**_PRODUCER, "message.timeout.ms": timeout_ms}
+            self._producer = Producer({**self._address.configuration(), **settings})
         producer = self._producer
         self._failures.clear()
         by_class: dict[int, list[dict[str, bytes]]] = {}
@@ -133,6 +139,6 @@ class KafkaOffers:
 
     def _end(self) -> None:
         if self._producer is not None:
-            self._producer.flush(_PATIENCE_S)
+            self._producer.flush(PATIENCE_S)
             self._producer.purge()
             self._producer = None
