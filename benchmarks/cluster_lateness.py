@@ -11,7 +11,7 @@ at the worst moment.
 
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
@@ -84,14 +84,19 @@ def main() -> None:
     report.save()
 
 
-def measure(bench: BenchPostgres, herd: Herd) -> Lateness:
-    """Let one herd fire in a database of its own."""
+def measure(
+    bench: BenchPostgres,
+    herd: Herd,
+    more: Mapping[str, str] | None = None,
+    commands: Sequence[Sequence[str]] = (),
+) -> Lateness:
+    """Let one herd fire in a database of its own; with `more` settings, and processes beside the workers."""
     url = bench.databases.create_database()
     room = max(100, herd.jobs * 11 // 10 // WORKERS)
-    settings = {"scheduler_lead": f"{int(herd.lead_s * 1000)}ms", "telemetry_log": "warning"}
+    settings = {"scheduler_lead": f"{int(herd.lead_s * 1000)}ms", "telemetry_log": "warning", **(more or {})}
     try:
         migrate(url)
-        with nodes(bench.databases, url, [worker(room)] * WORKERS, settings) as parts:
+        with nodes(bench.databases, url, [*commands, *[worker(room)] * WORKERS], settings) as parts:
             due_at = _create(bench, url, herd)
             recorded_s = _wait_for_all(bench, url, herd, parts, due_at)
         rows = bench.databases.query(_STARTS, database=database_of(url))

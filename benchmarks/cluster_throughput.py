@@ -12,6 +12,7 @@ a claim and a finish alone, each with many jobs and with few: their ratio says w
 import argparse
 import statistics
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import uvloop
@@ -84,11 +85,14 @@ def main() -> None:
     report.save()
 
 
-def measure(bench: BenchPostgres, url: str, options: argparse.Namespace) -> Found:
-    """What the cluster does in a stretch of steady time, in a database that was loaded."""
+def measure(
+    bench: BenchPostgres, url: str, options: argparse.Namespace, more: Mapping[str, str] | None = None
+) -> Found:
+    """What the cluster does in a stretch of steady time, in a database that was loaded; with `more` settings."""
     forget_runs(bench, url)
     commands = [("scheduler",), *[worker(options.concurrency)] * options.workers]
     settings = {"scheduler_horizon": f"{HORIZON_S}s", "telemetry_log": "warning", "worker_drain": "10s"}
+    settings |= more or {}
     with nodes(bench.databases, url, commands, settings) as parts:
         starts_at = _now_at() + (HORIZON_S + _NOTICE_S + options.jobs // 500_000) * SECOND_US
         begin_at(url, starts_at)
