@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from hourhand.cli.app import run
 
 if TYPE_CHECKING:
-    from hourhand.cli.launch import ReplayedWindow, SchemaState, SimulationWish
+    from hourhand.cli.launch import Examined, ReplayedWindow, SchemaState, SimulationWish
     from hourhand.config import Settings, UpOptions
 
 
@@ -51,6 +51,11 @@ class Wired:
         from hourhand.wiring.migrating import migrate
 
         migrate(settings, applied)
+
+    def examine(self, settings: "Settings") -> "Sequence[Examined]":
+        from hourhand.wiring.doctor import examine
+
+        return examine(settings)
 
     def replay(self, settings: "Settings", from_at: int, to_at: int, *, dry_run: bool) -> "ReplayedWindow":
         from hourhand.wiring.kafka import replay

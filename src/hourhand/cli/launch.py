@@ -28,6 +28,17 @@ class SchemaState:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Examined:
+    """How a server is that the settings name: what was seen, or what is wrong and what would help."""
+
+    what: str  # store, queue, leases
+    where: str  # its URL, without a password
+    seen: str = ""
+    finding: str = ""
+    fix: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SimulatedJob:
     """A job of a simulation: its document, how long its attempts take, and how many of them fail."""
 
@@ -91,6 +102,10 @@ class Launch(Protocol):
 
     def migrate(self, settings: "Settings", applied: Callable[[str, str], None]) -> None:
         """Bring each database up to date; tells each step as (database, name) once it is durable."""
+        ...
+
+    def examine(self, settings: "Settings") -> Sequence[Examined]:
+        """Connect to each server that the settings name, and tell how it is."""
         ...
 
     def replay(self, settings: "Settings", from_at: int, to_at: int, *, dry_run: bool) -> ReplayedWindow:

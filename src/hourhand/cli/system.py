@@ -1,7 +1,8 @@
-"""`up`, `check` and `version`: this process and its settings."""
+"""`up`, `check`, `doctor` and `version`: this process, its settings, and the servers that they name."""
 
 import os
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -9,7 +10,7 @@ import typer
 
 import hourhand
 from hourhand.cli.failures import FINDINGS, Usage
-from hourhand.cli.launch import Launch
+from hourhand.cli.launch import Examined, Launch
 from hourhand.cli.options import Call, command
 from hourhand.cli.output import Column
 from hourhand.cli.text import plural
@@ -64,8 +65,16 @@ def register(app: typer.Typer, launch: Launch) -> None:
         loaded = load(flags=flags, environment=os.environ, config=config, folder=Path())
         return launch.up(loaded.settings(), UpOptions(demo=not no_demo, open=open_page))
 
+    def doctor(call: Call, config: ConfigFile = None) -> int:
+        """Connect to each server that the settings name and say how it is; 8 where something is wrong."""
+        from hourhand.config import load
+
+        settings = load(environment=os.environ, config=config, folder=Path()).settings()
+        return _tell_examined(call, launch.examine(settings))
+
     command(app, "up")(up)
     command(app, "check")(check)
+    command(app, "doctor")(doctor)
     command(app, "version")(version)
 
 
@@ -97,6 +106,29 @@ def check(
 
     call.out.document(document, None, show)
     return FINDINGS if findings else 0
+
+
+def _tell_examined(call: Call, found: Sequence[Examined]) -> int:
+    rows: list[dict[str, Any]] = [
+        {"what": one.what, "where": one.where, "ok": not one.finding, "seen": one.seen}
+        | ({"finding": one.finding, "fix": one.fix} if one.finding else {})
+        for one in found
+    ]
+    columns = (
+        Column(head="WHAT", cell=lambda row: row["what"]),
+        Column(head="WHERE", cell=lambda row: row["where"], width=80),
+        Column(head="STATE", cell=lambda row: row["seen"] if row["ok"] else "wrong"),
+    )
+
+    def show() -> None:
+        call.out.table(columns, rows)
+        for one in found:
+            if one.finding:
+                call.out.line(f"{one.what}: {one.finding}")
+                call.out.line(f"  what helps: {one.fix}")
+
+    call.out.document({"servers": rows}, None, show)
+    return FINDINGS if any(one.finding for one in found) else 0
 
 
 def version(call: Call) -> None:

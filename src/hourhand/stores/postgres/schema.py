@@ -14,6 +14,8 @@ from typing import Any
 import asyncpg
 import msgspec
 
+from hourhand.clock import Clock
+from hourhand.core.instant import SECOND_US
 from hourhand.errors import CannotStart, Unavailable
 from hourhand.stores.postgres.faults import translated
 from hourhand.stores.postgres.statements import steps
@@ -51,6 +53,16 @@ async def status(url: str) -> SchemaStatus:
     """Look, and touch nothing; CannotStart when the database belongs to something else."""
     async with _connected(url) as connection:
         return await read_status(connection)
+
+
+async def skew_s(url: str, clock: Clock) -> float:
+    """How far the server's clock is beside another, seen over one round trip."""
+    async with _connected(url) as connection:
+        asked_at = clock.now()
+        server_at = await connection.fetchval(
+            "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
+        )
+        return float(server_at - (asked_at + clock.now()) // 2) / SECOND_US
 
 
 async def up(url: str, *, only_to: int | None = None) -> list[str]:

@@ -1,0 +1,102 @@
+"""`hourhand doctor`: connects to every server that the settings name, and says of each how it is and what would help.
+
+Changes nothing. A look that fails is a finding, not an error, so that one server's absence does not hide another's.
+"""
+
+import asyncio
+
+from hourhand.cli.launch import Examined, SchemaState
+from hourhand.clock import SystemClock
+from hourhand.config import Settings
+from hourhand.core.url import masked_store_url
+from hourhand.errors import CannotStart, HourhandError
+from hourhand.wiring.queues import broker_urls, redis_address, refuse_broker, scheme_of
+
+SKEW_S = 1.0  # between this machine's clock and a database's; the store's counts, so more is a nuisance only
+
+
+def examine(settings: Settings) -> list[Examined]:
+    """One line for each server, in the order of the settings."""
+    return asyncio.run(_examine(settings))
+
+
+async def _examine(settings: Settings) -> list[Examined]:
+    if not settings.store.databases[0].startswith("postgres"):
+        return [_file(settings), *_needless_broker(settings)]
+    found = [await _database(url) for url in settings.store.databases]
+    try:
+        urls = broker_urls(settings)
+    except CannotStart as error:
+        return [*found, Examined(what="queue", where="", finding=error.message, fix="see the message")]
+    return [*found, *[await _broker(url, settings) for url in urls]]
+
+
+def _file(settings: Settings) -> Examined:
+    """A file is only looked at by its name: the process that has it open is the one to ask."""
+    return Examined(what="store", where=settings.store.url, seen="a file of one process")
+
+
+def _needless_broker(settings: Settings) -> list[Examined]:
+    try:
+        refuse_broker(settings)
+    except CannotStart as error:
+        fix = "leave queue.url out, or set store.url to a postgres:// URL"
+        return [Examined(what="queue", where="", finding=error.message, fix=fix)]
+    return []
+
+
+async def _database(url: str) -> Examined:
+    from hourhand.stores.postgres import schema
+    from hourhand.stores.postgres.store import split_pooler
+
+    shown = masked_store_url(url)
+    try:
+        found = await schema.status(split_pooler(url)[0])
+        skew_s = await schema.skew_s(split_pooler(url)[0], SystemClock())
+    except HourhandError as error:
+        return Examined(
+            what="store", where=shown, finding=error.message, fix="check the address, or start the server"
+        )
+    state = SchemaState(
+        database=shown, version=found.version, newest=found.newest, pending=tuple(found.pending)
+    )
+    if state.state == "pending":
+        finding = f"its schema is at version {found.version} of {found.newest}"
+        return Examined(what="store", where=shown, finding=finding, fix="hourhand migrate up")
+    if state.state == "newer":
+        return Examined(
+            what="store",
+            where=shown,
+            finding="its schema is newer than this program",
+            fix="use a newer hourhand",
+        )
+    if abs(skew_s) > SKEW_S:
+        finding = f"its clock is {skew_s:+.1f} s beside this machine's"
+        return Examined(
+            what="store", where=shown, finding=finding, fix="let both follow the same time server"
+        )
+    return Examined(what="store", where=shown, seen=f"schema {found.version}, clock {skew_s * 1000:+.0f} ms")
+
+
+async def _broker(url: str, settings: Settings) -> Examined:
+    shown = masked_store_url(url)
+    try:
+        if scheme_of(url) == "kafka":
+            return await _kafka(shown, settings)
+        from hourhand.queues.redis import check
+
+        seen = await check(redis_address(url, settings, 0))
+        return Examined(what="queue", where=shown, seen=seen)
+    except HourhandError as error:
+        fix = "check the address, or start the server; until then runs come late by up to two seconds"
+        return Examined(what="queue", where=shown, finding=error.message, fix=fix)
+
+
+async def _kafka(shown: str, settings: Settings) -> Examined:
+    from hourhand.wiring.kafka import topic_findings
+
+    findings = await asyncio.to_thread(topic_findings, settings)
+    if findings:
+        more = f" (and {len(findings) - 1} more)" if len(findings) > 1 else ""
+        return Examined(what="queue", where=shown, finding=f"{findings[0]}{more}", fix="hourhand migrate up")
+    return Examined(what="queue", where=shown, seen="topics as they should be")

@@ -1,0 +1,91 @@
+"""`doctor`: every configured server is asked, and what is wrong comes with what would help."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from hourhand.__main__ import Wired
+from hourhand.cli.launch import Examined
+from tests.servers.redis import RedisServer
+
+GOOD = Examined(what="store", where="postgres://db/x", seen="schema 3, clock +1 ms")
+BAD = Examined(what="queue", where="redis://h", finding="Redis: connection refused", fix="start the server")
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_all_good_is_0_and_findings_are_8_with_their_fix(hourhand) -> None:
+    fine = hourhand("doctor", examine=lambda settings: [GOOD])
+    assert (fine.code, "schema 3, clock +1 ms" in fine.out) == (0, True)
+    ill = hourhand("doctor", examine=lambda settings: [GOOD, BAD])
+    assert ill.code == 8
+    assert "queue: Redis: connection refused\n  what helps: start the server" in ill.out
+    told = hourhand("doctor", "--json", examine=lambda settings: [GOOD, BAD])
+    assert [row["ok"] for row in told.json["servers"]] == [True, False]
+    assert told.json["servers"][1]["fix"] == "start the server"
+
+
+def test_a_file_needs_no_broker(hourhand, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert hourhand("doctor", examine=Wired().examine).code == 0
+    monkeypatch.setenv("HOURHAND_QUEUE_URL", "redis://127.0.0.1:1")
+    told = hourhand("doctor", examine=Wired().examine)
+    assert told.code == 8
+    assert "queue.url is for clusters" in told.out
+
+
+def test_a_cluster_s_servers_are_asked(
+    hourhand, monkeypatch: pytest.MonkeyPatch, migrated_url: str, redis_url: str
+) -> None:
+    monkeypatch.setenv("HOURHAND_STORE_URL", migrated_url)
+    monkeypatch.setenv("HOURHAND_QUEUE_URL", redis_url)
+    told = hourhand("doctor", "--json", examine=Wired().examine)
+    assert told.code == 0, told.out
+    store, queue = told.json["servers"]
+    assert store["seen"].startswith("schema ")
+    assert queue["seen"].startswith("Redis ")
+
+
+def test_what_is_away_or_old_is_said_with_its_fix(
+    hourhand,
+    monkeypatch: pytest.MonkeyPatch,
+    postgres_url: str,
+    own_redis: Callable[..., RedisServer],
+) -> None:
+    server = own_redis()
+    server.kill()
+    monkeypatch.setenv("HOURHAND_STORE_URL", postgres_url)
+    monkeypatch.setenv("HOURHAND_QUEUE_URL", server.url.replace("redis://", "redis://ann:canary@"))
+    told = hourhand("doctor", examine=Wired().examine)
+    assert told.code == 8
+    assert "hourhand migrate up" in told.out
+    assert "queue: Redis: " in told.out
+    assert "canary" not in told.out + told.err
+
+
+def test_a_fast_broker_alone_is_refused(hourhand, monkeypatch: pytest.MonkeyPatch, migrated_url: str) -> None:
+    monkeypatch.setenv("HOURHAND_STORE_URL", migrated_url)
+    monkeypatch.setenv("HOURHAND_QUEUE_FAST_URL", "redis://127.0.0.1:1")
+    told = hourhand("doctor", examine=Wired().examine)
+    assert "queue.fast_url is beside queue.url" in told.out
+
+
+def test_a_missing_package_names_its_extra(
+    hourhand, monkeypatch: pytest.MonkeyPatch, migrated_url: str
+) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    monkeypatch.setenv("HOURHAND_STORE_URL", migrated_url)
+    for url, extra in (("redis://h", "hourhand[redis]"), ("kafka://h", "hourhand[kafka]")):
+        monkeypatch.setenv("HOURHAND_QUEUE_URL", url)
+        assert extra in hourhand("doctor", examine=Wired().examine).out
+
+
+def test_up_on_a_file_refuses_a_broker(hourhand, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOURHAND_QUEUE_URL", "redis://127.0.0.1:1")
+    told = hourhand("up", "--port", "0", up=Wired().up)
+    assert told.code == 1
+    assert "queue.url is for clusters on PostgreSQL" in told.err
