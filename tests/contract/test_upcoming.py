@@ -8,7 +8,7 @@ from hourhand.core.instant import SECOND_US
 from hourhand.core.lifecycle import Event
 from hourhand.core.model import Durability, Job, Priority
 from hourhand.core.offer import UpcomingRun
-from hourhand.ports.store import UpcomingQuery
+from hourhand.ports.upcoming import UpcomingQuery
 from tests.contract.builders import draft, every, once, spec
 from tests.contract.harness import START_AT
 from tests.contract.scene import Scene

@@ -4,6 +4,8 @@ HIGH goes first, but with everything waiting 2 of 20 claims go to MEDIUM and 1 t
 work gets what is left over or 1 in 100: so nothing starves. Pure arithmetic over a running counter.
 """
 
+import msgspec
+
 from hourhand.core.identity import BACKGROUND
 from hourhand.core.model import Priority
 
@@ -18,6 +20,14 @@ _OWED = {
     Priority.LOW: (20, 5),
     BACKGROUND: (100, 97),
 }
+
+
+class Cursor(msgspec.Struct, frozen=True, array_like=True):
+    """Where in a lane a walk ahead of time goes on."""
+
+    due_at: int
+    scheduled_at: int
+    job_id: int
 
 
 def floors(room: int, taken_before: int) -> dict[int, int]:

@@ -23,9 +23,9 @@ import msgspec
 
 from hourhand.core.dag import GraphJob
 from hourhand.core.identity import RunKey
+from hourhand.core.lanes import Cursor as Cursor
 from hourhand.core.log import LogChunk, LogPlace
 from hourhand.core.model import Job, JobSpec, Version
-from hourhand.core.offer import UpcomingRun
 from hourhand.core.plan import ClockPlan, MisfireGroup, MissedTimes
 from hourhand.core.run import (
     AttemptFacts,
@@ -49,6 +49,7 @@ from hourhand.ports.reading import (
     RunPage,
     RunQuery,
 )
+from hourhand.ports.upcoming import UpcomingVerbs
 
 
 class Hint(StrEnum):
@@ -113,14 +114,6 @@ class Clock(msgspec.Struct, frozen=True, kw_only=True):
     misfires: tuple[MisfireGroup, ...] = ()  # how its members miss, where it is behind
 
 
-class Cursor(msgspec.Struct, frozen=True, array_like=True):
-    """Where in a lane a walk ahead of time goes on."""
-
-    due_at: int
-    scheduled_at: int
-    job_id: int
-
-
 class ClaimRequest(msgspec.Struct, frozen=True, kw_only=True):
     """What a worker can take."""
 
@@ -155,24 +148,6 @@ class Claim(msgspec.Struct, frozen=True, kw_only=True):
     progressed: bool  # something was taken or decided, so more may follow at once
     cursors: dict[int, Cursor] = {}
     left: tuple[LeftRun, ...] = ()  # of those that were named
-
-
-class UpcomingQuery(msgspec.Struct, frozen=True, kw_only=True):
-    """Which coming runs to read: of some segments, due in a window, a page of each lane behind its cursor."""
-
-    segments: frozenset[int]
-    from_at: int
-    until_at: int
-    limit: int  # over all lanes, roughly: each gives its part
-    cursors: dict[int, Cursor] | None = None  # of the page before, to go on; None: from the start
-    routed: bool = False  # whether the durability of their jobs is read too
-
-
-class UpcomingPage(msgspec.Struct, frozen=True, kw_only=True):
-    """Some coming runs, and where the lanes with more go on; their keys are the store's own."""
-
-    runs: list[UpcomingRun]
-    cursors: dict[int, Cursor] = {}
 
 
 class HeldRun(msgspec.Struct, frozen=True, array_like=True):
@@ -239,9 +214,9 @@ class Backlog(msgspec.Struct, frozen=True, kw_only=True):
 Decide = Callable[[Job, int], JobEdit]
 
 
-class Store(BackfillVerbs, AuditVerbs, Protocol):
+class Store(BackfillVerbs, AuditVerbs, UpcomingVerbs, Protocol):
     """Every verb of the only truth; those about backfills, skipped times and reruns are in `ports.backfills`,
-    what an audit reads in `ports.audit`."""
+    what an audit reads in `ports.audit`, and what is offered to workers in `ports.upcoming`."""
 
     # --- itself
     async def now(self) -> int:
@@ -355,14 +330,6 @@ class Store(BackfillVerbs, AuditVerbs, Protocol):
         With `named` runs these are looked at instead of the lanes, by the same rules; `next_at` then says nothing,
         and `left` tells which of them still wait (for their time, a slot, an earlier run, or another claim).
         """
-        ...
-
-    async def upcoming(self, query: UpcomingQuery) -> UpcomingPage:
-        """Runs that wait and may be offered to workers: planned, ready and retrying, but none of the background."""
-        ...
-
-    async def read_jobs(self, ids: Sequence[int]) -> list[Job]:
-        """Those of some jobs that there are, of whatever tenant, for messages that tell everything."""
         ...
 
     async def settle(self, worker: str, settlements: Sequence[Settlement]) -> list[Settlement]:

@@ -15,7 +15,8 @@ from hourhand.core.offer import Offer
 from hourhand.errors import Unavailable
 from hourhand.ports.leases import Leases
 from hourhand.ports.queue import Offers
-from hourhand.ports.store import Store, UpcomingPage, UpcomingQuery
+from hourhand.ports.store import Store
+from hourhand.ports.upcoming import UpcomingPage, UpcomingQuery
 from hourhand.telemetry import Telemetry, logger
 
 AHEAD_US = 5 * SECOND_US  # how much is read beyond the lead

@@ -17,6 +17,7 @@ from hourhand.core.schedule import tzdata_version
 from hourhand.errors import CannotStart, Unavailable
 from hourhand.ids import new_key, process_name
 from hourhand.ports import store as port
+from hourhand.ports.upcoming import UpcomingPage, UpcomingQuery
 from hourhand.stores.postgres import claims, partitions, planning, schema, settling, upkeep
 from hourhand.stores.postgres.channel import HINTS, Channel
 from hourhand.stores.postgres.engine import LONG_S, WRITE_S, PostgresEngine
@@ -139,7 +140,7 @@ class PostgresStore(RelationalStore):
     async def claim(self, request: port.ClaimRequest) -> port.Claim:
         return await self._engine.write(lambda tx: claims.claim(tx, request), hurried=True)
 
-    async def upcoming(self, query: port.UpcomingQuery) -> port.UpcomingPage:
+    async def upcoming(self, query: UpcomingQuery) -> UpcomingPage:
         segments = self._settings.segments
         return await self._engine.read(lambda tx: upcoming.upcoming(tx, query, segments, claims.look_ahead))
 

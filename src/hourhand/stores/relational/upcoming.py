@@ -7,9 +7,10 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, NamedTuple
 
 from hourhand.core.identity import BACKGROUND, LANES_PER_POOL, class_of_lane, segment_of
+from hourhand.core.lanes import Cursor
 from hourhand.core.model import Durability, Job
 from hourhand.core.offer import UpcomingRun
-from hourhand.ports.store import Cursor, UpcomingPage, UpcomingQuery
+from hourhand.ports.upcoming import UpcomingPage, UpcomingQuery
 from hourhand.stores.relational.rows import JobRecord, job_of
 from hourhand.stores.relational.tx import Tx
 

@@ -13,6 +13,7 @@ from hourhand.core.plan import ClockPlan
 from hourhand.core.serving import Serves
 from hourhand.ports import store as port
 from hourhand.ports.backfills import Feeding
+from hourhand.ports.upcoming import UpcomingPage, UpcomingQuery
 
 
 class PerShardVerb(RuntimeError):
@@ -37,7 +38,7 @@ class PerShardVerbs:
     async def claim(self, request: port.ClaimRequest) -> port.Claim:
         _refuse("claim")
 
-    async def upcoming(self, query: port.UpcomingQuery) -> port.UpcomingPage:
+    async def upcoming(self, query: UpcomingQuery) -> UpcomingPage:
         _refuse("upcoming")
 
     async def read_jobs(self, ids: Sequence[int]) -> list[Job]:

@@ -11,6 +11,7 @@ from hourhand.core.instant import DAY_US, SECOND_US
 from hourhand.core.plan import ClockPlan
 from hourhand.core.run import Settlement
 from hourhand.ports import store as port
+from hourhand.ports.upcoming import UpcomingPage, UpcomingQuery
 from hourhand.stores.relational import upcoming
 from hourhand.stores.relational.membership import Settings
 from hourhand.stores.relational.store import Engine, Hints, RelationalStore
@@ -91,7 +92,7 @@ class SqliteStore(RelationalStore):
         claimed = await self._engine.write(lambda tx: claims.claim(tx, request))
         return claimed.decoded()
 
-    async def upcoming(self, query: port.UpcomingQuery) -> port.UpcomingPage:
+    async def upcoming(self, query: UpcomingQuery) -> UpcomingPage:
         segments = self._settings.segments
         return await self._engine.read(lambda tx: upcoming.upcoming(tx, query, segments, claims.look_ahead))
 
