@@ -12,7 +12,7 @@ from confluent_kafka.admin import AdminClient
 from hourhand.core.model import HttpTarget, Job, JobSpec, OnceTiming
 from hourhand.core.offer import Offer
 from hourhand.errors import Unavailable
-from hourhand.queues.kafka import ensure_topics, replay, topic_states
+from hourhand.queues.kafka import ensure_topics, read_window, topic_states
 from tests.queues.brokers import KafkaBroker
 from tests.queues.reading import DEADLINE_S, HIGH, LOW, MEDIUM, jobs_of, offer_of, read_many, read_until
 
@@ -108,7 +108,7 @@ async def test_a_window_is_read_again_without_moving_anybody(kafka: KafkaBroker)
     await offers.offer([offer_of(100 + job) for job in range(10)])
 
     async def jobs(from_at: int, to_at: int) -> list[int]:
-        pages = await asyncio.to_thread(lambda: list(replay(kafka.address, from_at, to_at)))
+        pages = await asyncio.to_thread(lambda: list(read_window(kafka.address, from_at, to_at)))
         return sorted(offer.job_id for page in pages for offer in page.offers)
 
     middle_at = (first_ms + 1) * 1_000

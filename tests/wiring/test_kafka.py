@@ -66,9 +66,10 @@ def test_without_a_kafka_there_is_nothing_to_replay(hourhand: Command) -> None:
     assert "neither queue.url nor queue.fast_url is a kafka:// URL" in err
 
 
-def test_a_kafka_that_does_not_answer_is_said(hourhand: Command, migrated_url: str) -> None:
+def test_a_kafka_that_does_not_answer_is_said(hourhand: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hourhand.queues.kafka.window._PATIENCE_S", 0.5)
     queue = "kafka://me:secret@127.0.0.1:1?security.protocol=PLAINTEXT"
-    code, _, err = hourhand(migrated_url, queue, "queue", "replay", "--from", "2026-01-01T00:00:00Z")
+    code, _, err = hourhand("postgres://db/x", queue, "queue", "replay", "--from", "2026-01-01T00:00:00Z")
     assert code == 6
     assert "Kafka at 127.0.0.1:1" in err
     assert "secret" not in err

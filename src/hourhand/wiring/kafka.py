@@ -84,14 +84,13 @@ def replay(settings: Settings, from_at: int, to_at: int, *, dry_run: bool) -> Re
 async def _replay(
     addresses: "Sequence[KafkaAddress]", from_at: int, to_at: int, *, offers: bool
 ) -> ReplayedWindow:
-    from hourhand.queues.kafka import KafkaOffers
-    from hourhand.queues.kafka import replay as replayed
+    from hourhand.queues.kafka import KafkaOffers, read_window
 
     counts = Counter({priority.name: 0 for priority in Priority})
     unreadable = 0
     for address in addresses:
         sink = KafkaOffers(address, patience_s=_REPLAY_PATIENCE_S) if offers else None
-        pages = replayed(address, from_at, to_at)
+        pages = read_window(address, from_at, to_at)
         try:
             while (page := await asyncio.to_thread(next, pages, None)) is not None:
                 if sink is not None and page.offers:

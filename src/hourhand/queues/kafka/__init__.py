@@ -12,17 +12,17 @@ except ModuleNotFoundError as error:
 from hourhand.queues.kafka.address import KafkaAddress, parse_address
 from hourhand.queues.kafka.feed import KafkaFeed
 from hourhand.queues.kafka.offers import KafkaOffers
-from hourhand.queues.kafka.replay import Replayed, replay
 from hourhand.queues.kafka.topics import TopicState, ensure_topics, topic_states
+from hourhand.queues.kafka.window import WindowPage, read_window
 
 __all__ = [
     "KafkaAddress",
     "KafkaFeed",
     "KafkaOffers",
-    "Replayed",
     "TopicState",
+    "WindowPage",
     "ensure_topics",
     "parse_address",
-    "replay",
+    "read_window",
     "topic_states",
 ]

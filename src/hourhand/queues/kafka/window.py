@@ -1,4 +1,4 @@
-"""Offers once more what was offered in a window of time, by the topics' own timestamps.
+"""Reads what was offered in a window of time, by the topics' own timestamps, so that it can be offered once more.
 
 Nothing happens twice by it: an offer only names a run, and a run that is claimed or over is nobody's to take.
 Reads page by page and outside of every consumer group, so that no worker's place is moved. Blocks.
@@ -28,14 +28,14 @@ _CONSUMER = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Replayed:
+class WindowPage:
     """A page of offers, and how many messages beside them could not be read."""
 
     offers: Sequence[Offer]
     unreadable: int
 
 
-def replay(address: KafkaAddress, from_at: int, to_at: int) -> Generator[Replayed, None, None]:
+def read_window(address: KafkaAddress, from_at: int, to_at: int) -> Generator[WindowPage, None, None]:
     """What was offered from an instant up to another, as pages; what is offered meanwhile is left out."""
     consumer = Consumer({**address.configuration(), **_CONSUMER, "group.id": f"{address.topics}.replay"})
     try:
@@ -83,7 +83,7 @@ def _offsets_at(consumer: Consumer, keys: Sequence[tuple[str, int]], at: int) ->
     return {(one.topic, one.partition): one.offset for one in found if one.offset >= 0}
 
 
-def _pages(consumer: Consumer, window: _Window) -> Iterator[Replayed]:
+def _pages(consumer: Consumer, window: _Window) -> Iterator[WindowPage]:
     consumer.assign([TopicPartition(window.topic, window.partition, window.start)])
     next_offset = window.start
     while next_offset < window.end:
@@ -105,11 +105,11 @@ def _pages(consumer: Consumer, window: _Window) -> Iterator[Replayed]:
         yield _read(page)
 
 
-def _read(texts: Sequence[bytes]) -> Replayed:
+def _read(texts: Sequence[bytes]) -> WindowPage:
     offers = []
     for text in texts:
         try:
             offers.append(decode_trigger(text))
         except NotAnOffer:
             continue
-    return Replayed(offers=offers, unreadable=len(texts) - len(offers))
+    return WindowPage(offers=offers, unreadable=len(texts) - len(offers))
