@@ -31,6 +31,9 @@ class _Entry(NamedTuple):
     text: bytes
 
 
+_ABANDONED_US = 5 * SECOND_US  # what was given for so long and not acknowledged is given again
+
+
 class MemoryBroker:
     """Messages of all pools and classes; each is given to one reader, and again after `redeliver`."""
 
@@ -41,6 +44,7 @@ class MemoryBroker:
         self.away = False
         self.waiting: list[_Entry] = []
         self.given: dict[int, _Entry] = {}
+        self._given_at: dict[int, int] = {}
         self.offered: list[tuple[int, Offer]] = []  # when, and what
         self.acked: list[Offer] = []
         self._numbers = 0
@@ -82,7 +86,21 @@ class MemoryBroker:
         self.given = {}
         self.tell()
 
+    def give(self, entry: _Entry) -> None:
+        """To somebody who reads."""
+        self.waiting.remove(entry)
+        self.given[entry.number] = entry
+        self._given_at[entry.number] = self._now()
+
+    def take_over(self) -> None:
+        """What somebody has had for long, others may have: it may be dead."""
+        for number in [number for number, at in self._given_at.items() if at < self._now() - _ABANDONED_US]:
+            del self._given_at[number]
+            if (entry := self.given.pop(number, None)) is not None:
+                self.waiting.append(entry)
+
     def check(self) -> None:
+        """Whether it answers."""
         if self.away:
             raise Unavailable("the broker is away")
 
@@ -124,6 +142,7 @@ class MemoryFeed:
 
     async def read(self, room: Mapping[int, int]) -> Sequence[Message]:
         self._broker.check()
+        self._broker.take_over()
         left = dict(room)
         found: list[Message] = []
         for entry in list(self._broker.waiting):
@@ -132,8 +151,7 @@ class MemoryFeed:
                 continue
             if left.get(offer.run_class, 0) > 0:
                 left[offer.run_class] -= 1
-                self._broker.waiting.remove(entry)
-                self._broker.given[entry.number] = entry
+                self._broker.give(entry)
                 found.append(Message(offer, entry.number))
         if not found and all(room.values()):
             await self._broker.wait()

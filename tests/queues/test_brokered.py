@@ -8,7 +8,7 @@ from hourhand.core.instant import SECOND_US
 from hourhand.core.model import Delivery, Job, Overlap, Priority
 from hourhand.core.offer import Offer
 from hourhand.errors import Unavailable
-from hourhand.ports.store import Claim, ClaimRequest, LeaseLost
+from hourhand.ports.store import ClaimRequest, LeaseLost
 from hourhand.queues import brokered as module
 from hourhand.queues.brokered import LATE_US, LOOK_US
 from tests.queues.memory_broker import Faults, MemoryBroker
@@ -233,22 +233,22 @@ async def test_other_pools_messages_are_not_read(world: World, bench: Bench) -> 
     await close(other)
 
 
-async def test_a_claim_by_name_survives_a_failing_look_for_late_ones(world: World, bench: Bench) -> None:
-    [job] = await jobs_in_a_second(world, 1)
-    hand = await bench.worker()
-    await bench.offer(job)
-    queue = hand.worker._queue
-    queue._native_at = 0  # type: ignore[attr-defined]
-    real = world.real.claim
-
-    async def only_by_name(request: ClaimRequest) -> Claim:
-        if not request.named:
-            raise Unavailable("away")
-        return await real(request)
-
-    world.real.claim = only_by_name  # type: ignore[method-assign]
-    await hand.worker.step(world.now)
-    assert hand.in_hand == 1
+async def test_messages_and_late_runs_have_their_turns(world: World, bench: Bench) -> None:
+    """However many of either there are, and one claim of the store at a time."""
+    late = await jobs_in_a_second(world, 40)
+    hand = await bench.worker(5)
+    world.go_to(IN_A_SECOND + 5 * SECOND_US)
+    fresh = await world.create_all([spec(once(world.now), priority=Priority.HIGH)] * 40)
+    await bench.offer(*fresh, at=world.now)
+    claims = world.store.calls["claim"]
+    for step in range(8):
+        await hand.worker.step(world.now)
+        assert world.store.calls["claim"] <= claims + step + 1
+        await quiet()
+        await hand.settle()
+    ids = [key.job_id for key in world.target.keys]
+    assert sum(job.id in ids for job in late) >= 3
+    assert sum(job.id in ids for job in fresh) >= 12
     await close(hand)
 
 

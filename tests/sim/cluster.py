@@ -22,6 +22,7 @@ from hourhand.services.runs import Runs
 from hourhand.stores.postgres.server_clock import ServerClock
 from hourhand.telemetry import Telemetry
 from hourhand.wiring.nodes import Nodes
+from tests.sim.broker import BrokeredNodes, SimBroker
 from tests.sim.machine import Machine, SimLoop
 from tests.sim.network import Armed, Link
 from tests.sim.people import Api
@@ -83,6 +84,7 @@ class Cluster:
         apis = [place for place in self.places if place.kind == "api"]
         for place in apis:
             place.armed = apis[0].armed  # whichever of them the next such request comes to
+        self.broker = SimBroker(loop, seed) if mix.brokered else None
         self._settings = Settings(
             scheduler=SchedulerSettings(segments=SEGMENTS, horizon_us=mix.horizon_us, lead_us=LEAD_US),
             worker=WorkerSettings(concurrency=mix.room, pools=POOLS),
@@ -119,15 +121,16 @@ class Cluster:
 
     async def _live(self, life: Life, clock: ServerClock, ids: IdSource) -> None:
         outside = self._world.target
-        nodes = Nodes(
-            settings=self._settings,
-            ids=ids,
-            telemetry=self.telemetry,
-            targets={PythonTarget: outside, HttpTarget: outside},
-            room=Room(self._mix.room),
-            logs=LogRouter(),
-            board=ProgressBoard(),
-        )
+        parts: dict[str, Any] = {
+            "settings": self._settings,
+            "ids": ids,
+            "telemetry": self.telemetry,
+            "targets": {PythonTarget: outside, HttpTarget: outside},
+            "room": Room(self._mix.room),
+            "logs": LogRouter(),
+            "board": ProgressBoard(),
+        }
+        nodes = Nodes(**parts) if self.broker is None else BrokeredNodes(**parts, broker=self.broker)
         kind = life.place.kind
         life.node = node = nodes.shared(
             life.link,

@@ -149,6 +149,7 @@ class Mix(NamedTuple):
     priorities: tuple[Priority, ...]
     flood: str | None  # what kind of, at the end
     scene: str | None  # which run does harm to its neighbours, after that
+    brokered: bool = False  # runs are offered through a broker that does everything wrong
 
 
 class Script(NamedTuple):
@@ -176,9 +177,10 @@ _CRONS = (
 _ZONES = ("UTC", "UTC", "Europe/Berlin", "Australia/Lord_Howe", "Asia/Kathmandu")
 
 
-def write_script(seed: int, *, size: float = 1.0) -> Script:
-    """The story of a seed; `size` makes it longer or shorter."""
-    return _Author(seed, size).write()
+def write_script(seed: int, *, size: float = 1.0, brokered: bool = False) -> Script:
+    """The story of a seed; `size` makes it longer or shorter, `brokered` tells it with a broker in between."""
+    script = _Author(seed, size).write()
+    return script._replace(mix=script.mix._replace(brokered=brokered))
 
 
 class _Author:

@@ -74,6 +74,7 @@ class Report(msgspec.Struct, kw_only=True):
     simulated_s: float
     digest: str
     trace: str
+    by_message: int = 0  # runs that were claimed because of messages, where there is a broker
 
     @property
     def total(self) -> int:
@@ -81,9 +82,9 @@ class Report(msgspec.Struct, kw_only=True):
         return self.transitions.total()
 
 
-def run_seed(seed: int, *, size: float = 1.0) -> Report:
+def run_seed(seed: int, *, size: float = 1.0, brokered: bool = False) -> Report:
     """Simulate a seed and check it."""
-    return run_script(write_script(seed, size=size))
+    return run_script(write_script(seed, size=size, brokered=brokered))
 
 
 def run_script(script: Script) -> Report:
@@ -207,6 +208,7 @@ class World:
             simulated_s=self._loop.time(),
             digest=hashlib.sha256(trace.encode()).hexdigest(),
             trace=trace,
+            by_message=0 if self.cluster.broker is None else self.cluster.telemetry._queued.by_message,
         )
 
     async def live(self) -> None:

@@ -18,9 +18,9 @@ from hourhand.core.identity import RunKey
 from hourhand.core.instant import SECOND_US
 from hourhand.core.lanes import divide
 from hourhand.core.model import Priority
-from hourhand.errors import HourhandError, Unavailable
+from hourhand.errors import Unavailable
 from hourhand.ports.queue import Feed, Message
-from hourhand.ports.store import Claim, ClaimRequest, LeaseLost, LeftRun, Store
+from hourhand.ports.store import Claim, ClaimRequest, LeftRun, Store
 from hourhand.telemetry import Telemetry, logger
 
 _CLASSES: tuple[int, ...] = tuple(Priority)  # background work is not offered
@@ -52,6 +52,7 @@ class BrokerQueue:
         self._listeners = [_Listener(feed, self._room, self._arrived) for feed in feeds]
         self._left: dict[RunKey, int] = {}  # what could not be taken yet, and when to name it again
         self._native_at = 0  # when to look for late runs next
+        self._looks = False  # whether it has just done so
         self._free = 0  # places that the worker had after it was last asked
         self._most_room = 1
         self.on_arrival: Callable[[], None] = lambda: None
@@ -66,32 +67,40 @@ class BrokerQueue:
         await asyncio.gather(*(listener.close() for listener in self._listeners))
 
     async def take(self, request: ClaimRequest) -> Claim:
-        """Claim what messages name, then what is late if it is time to look for it."""
+        """Claim what messages name, or what is late if it is time to look for it; one of them at a time."""
         now_at = self._clock.now()
         self._most_room = max(self._most_room, request.room)
-        looks = not now_at < self._native_at <= now_at + LOOK_US
-        kept_back = -(-request.room // _KEPT_BACK) if looks else 0
-        named = await self._take_named(request, request.room - kept_back, now_at)
-        room = request.room - len(named.runs)
-        late = await self._take_late(request, room, now_at, named) if looks and room else None
-        runs = [*named.runs, *late.runs] if late else named.runs
-        self._free = request.room - len(runs)
+        has_named = self._has_named(now_at)
+        is_time = not now_at < self._native_at <= now_at + LOOK_US
+        self._looks = is_time and not (self._looks and has_named)  # messages have their turn in between
+        if self._looks:
+            room = -(-request.room // _KEPT_BACK) if has_named else request.room
+            claim = await self._take_late(msgspec.structs.replace(request, room=room), now_at)
+        else:
+            claim = await self._take_named(request, now_at)
+        self._free = request.room - len(claim.runs)
         for listener in self._listeners:
             listener.resume()
         moments = [self._native_at, *([min(self._left.values())] if self._left else [])]
         return Claim(
-            runs=runs,
+            runs=claim.runs,
             now_at=now_at,
             next_at=max(now_at, min(moments)),
-            progressed=named.progressed or (late is not None and late.progressed),
-            cursors=late.cursors if late else request.cursors,
+            progressed=claim.progressed or (self._looks and has_named),
+            cursors=claim.cursors,
         )
 
     # --- by message
 
-    async def _take_named(self, request: ClaimRequest, room: int, now_at: int) -> Claim:
-        again = [key for key, at in self._left.items() if at <= now_at][: max(room, 0)]
-        chosen = self._choose(room - len(again), request.taken_before)
+    def _has_named(self, now_at: int) -> bool:
+        """Whether there are runs to claim by name."""
+        if any(at <= now_at for at in self._left.values()):
+            return True
+        return any(buffer for listener in self._listeners for buffer in listener.buffers.values())
+
+    async def _take_named(self, request: ClaimRequest, now_at: int) -> Claim:
+        again = [key for key, at in self._left.items() if at <= now_at][: request.room]
+        chosen = self._choose(request.room - len(again), request.taken_before)
         keys = tuple(dict.fromkeys([*again, *(one.message.offer.key for one in chosen)]))
         if not keys:
             return Claim(runs=[], now_at=now_at, next_at=None, progressed=False, cursors=request.cursors)
@@ -140,14 +149,9 @@ class BrokerQueue:
 
     # --- by the store's own way
 
-    async def _take_late(self, request: ClaimRequest, room: int, now_at: int, named: Claim) -> Claim | None:
-        """Claim what is late. A failure must not lose what was just claimed by name: it is tried again soon."""
-        try:
-            late = await self._store.claim(msgspec.structs.replace(request, room=room, lead_us=-LATE_US))
-        except (HourhandError, LeaseLost):
-            if not named.runs:
-                raise
-            return None
+    async def _take_late(self, request: ClaimRequest, now_at: int) -> Claim:
+        """Claim what is late by the lanes."""
+        late = await self._store.claim(msgspec.structs.replace(request, lead_us=-LATE_US))
         soonest = now_at if late.progressed else now_at + _LOOK_SOON_US
         self._native_at = max(soonest, min(now_at + LOOK_US, late.next_at or now_at + LOOK_US))
         self._telemetry.queue_taken(by_store=len(late.runs))

@@ -1,0 +1,21 @@
+"""The same bad days with a broker between schedulers and workers that loses, repeats, reorders, delays and forgets."""
+
+import pytest
+
+from tests.sim.__main__ import complaint
+from tests.sim.simulation import run_seed
+
+SEEDS = range(200, 208)
+SIZE = 0.4
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_whatever_a_broker_does_promises_are_kept(seed: int) -> None:
+    report = run_seed(seed, size=SIZE, brokered=True)
+    assert not report.violations, f"seed {seed} with a broker broke its promises\n{complaint(report)}"
+    assert report.by_message > 0
+
+
+def test_with_a_broker_too_the_same_seed_is_the_same_trace() -> None:
+    first, second = (run_seed(SEEDS[0], size=SIZE, brokered=True) for _ in range(2))
+    assert first.trace == second.trace
