@@ -300,3 +300,40 @@ def test_the_table_is_whole_and_small() -> None:
         assert key.help, key.path
         assert key.kind.allowed, key.path
         assert key.kind.parse(key.kind.show(key.default)) == key.default, key.path
+
+
+@pytest.mark.parametrize(
+    "url", ["", "redis://h:6379/0?name=x", "rediss://u:p@h", "kafka://a:9092,b:9092/topics?partitions=4"]
+)
+def test_urls_of_brokers_are_taken_as_they_are(read, url: str) -> None:
+    loaded = read(environment={"HOURHAND_QUEUE_URL": url, "HOURHAND_QUEUE_FAST_URL": url})
+    assert loaded.findings == ()
+    queue = loaded.settings().queue
+    assert (queue.url, queue.fast_url, queue.route, queue.full_messages) == (url, url, "durability", False)
+
+
+@pytest.mark.parametrize(
+    ("variable", "value"),
+    [
+        ("HOURHAND_QUEUE_URL", "amqp://h"),
+        ("HOURHAND_QUEUE_URL", "redis://"),
+        ("HOURHAND_QUEUE_URL", "redis:// h"),
+        ("HOURHAND_QUEUE_FAST_URL", "localhost:6379"),
+        ("HOURHAND_QUEUE_ROUTE", "both"),
+        ("HOURHAND_QUEUE_FULL_MESSAGES", "some"),
+    ],
+)
+def test_what_is_no_broker_is_refused(read, variable: str, value: str) -> None:
+    [finding] = read(environment={variable: value}).findings
+    assert variable in str(finding)
+
+
+def test_passwords_of_brokers_are_masked(read) -> None:
+    loaded = read(
+        environment={
+            "HOURHAND_QUEUE_URL": "redis://ann:canary@h",
+            "HOURHAND_QUEUE_FAST_URL": "redis://:canary@h",
+        }
+    )
+    assert "canary" not in " ".join(one.shown for one in loaded.effective)
+    assert "canary" not in repr(loaded.settings())
