@@ -19,7 +19,7 @@ from tests.servers.kafka import KafkaServer, require_kafka
 from tests.servers.postgres import require_postgres
 
 JOBS = 20
-AWAY_US = 3 * SECOND_US
+AWAY_US = 2 * SECOND_US
 LATE_US = 4 * SECOND_US  # two by design, and a busy machine
 CALM_LATE_US = SECOND_US  # before the store's own way finds anything
 
@@ -96,16 +96,16 @@ def test_a_window_that_is_replayed_has_no_second_effect(
     cluster: Cluster, kafka: KafkaServer, shared_sink: SinkProcess, jobs: list[str], loaded_at: int
 ) -> None:
     from_at, to_at = now() - 10 * SECOND_US, now()
-    assert replay(cluster, kafka, from_at, to_at, "--dry-run") == replay(cluster, kafka, from_at, to_at)
+    assert replay(cluster, kafka, from_at, to_at) >= 8 * JOBS
     wait_until(now() + LATE_US)
     assert_all_once(shared_sink, jobs, loaded_at, now() - LATE_US, LATE_US)
 
 
-def replay(cluster: Cluster, kafka: KafkaServer, from_at: int, to_at: int, *more: str) -> int:
+def replay(cluster: Cluster, kafka: KafkaServer, from_at: int, to_at: int) -> int:
     """How many runs the command says that it offers again."""
     window = ("--from", spelled(from_at), "--to", spelled(to_at))
     done = subprocess.run(
-        [sys.executable, "-m", "hourhand", "queue", "replay", "--json", *window, *more],
+        [sys.executable, "-m", "hourhand", "queue", "replay", "--json", *window],
         env=environment(HOURHAND_STORE_URL=cluster.urls[0], HOURHAND_QUEUE_URL=f"{kafka.url}/triggers"),
         cwd=cluster.folder,
         capture_output=True,
