@@ -26,6 +26,7 @@ from tests.servers.kafka import KafkaServer
 from tests.servers.redis import RedisServer
 
 _BATCH = 1_000
+_PATIENCE_S = 20.0  # the bare client waits for what it measures
 _ROOM: Mapping[int, int] = {int(priority): 2_000 for priority in Priority}
 
 
@@ -103,7 +104,7 @@ def _sides(broker: str, url: str) -> tuple[Offers, Feed]:
         from hourhand.queues.kafka import parse_address as parse_kafka
 
         address = parse_kafka(f"{url}/bare-{time.time_ns()}")
-        return KafkaOffers(address), KafkaFeed(address, "default")
+        return KafkaOffers(address, patience_s=_PATIENCE_S), KafkaFeed(address, "default")
     from hourhand.queues.redis import RedisFeed, RedisOffers, parse_address
 
     streams = parse_address(f"{url}?name=bare-{time.time_ns()}")
@@ -112,9 +113,14 @@ def _sides(broker: str, url: str) -> tuple[Offers, Feed]:
 
 @contextlib.contextmanager
 def _broker(name: str) -> Iterator[str]:
-    servers: dict[str, Callable[[], Any]] = {"redis": RedisServer, "kafka": KafkaServer}
+    servers: dict[str, Callable[[], Any]] = {"redis": RedisServer, "kafka": _kafka}
     with servers[name]() as server:
         yield server.url
+
+
+def _kafka() -> KafkaServer:
+    """As one runs it, not as tests start it."""
+    return KafkaServer(quick=False, heap_mb=1024)
 
 
 def _add_broker(parser: argparse.ArgumentParser) -> None:
