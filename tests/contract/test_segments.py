@@ -138,6 +138,58 @@ async def test_nodes_of_other_kinds_take_no_part(scene: Scene) -> None:
     assert set(await cluster.renew(1)) == ALL
 
 
+async def test_what_is_allotted_is_held_and_nothing_else(scene: Scene) -> None:
+    async def hold(node: int, *segments: int) -> Mapping[int, int]:
+        allotted = dict.fromkeys(segments, 0)
+        return await scene.store.hold_allotted(node, "scheduler", f"node {node}", LEASE_US, allotted)
+
+    assert await hold(1) == {}
+    assert await hold(1, 3, 5, 7) == {3: 1, 5: 1, 7: 1}
+    assert await hold(1, 3, 5, 7) == {3: 1, 5: 1, 7: 1}
+    assert await hold(1, 5, 9) == {5: 1, 9: 1}
+    assert await hold(2, 3, 5, 9, 11) == {3: 2, 11: 1}, "what a live node holds stays its own"
+    assert await hold(1, 5, 9) == {5: 1, 9: 1}
+    assert await hold(2) == {}
+    assert await hold(1, 3, 5) == {3: 3, 5: 1}
+
+
+async def test_an_heir_takes_from_the_one_it_names_and_from_nobody_else(scene: Scene) -> None:
+    async def hold(node: int, allotted: dict[int, int]) -> Mapping[int, int]:
+        return await scene.store.hold_allotted(node, "scheduler", f"node {node}", LEASE_US, allotted)
+
+    await hold(1, {3: 0, 5: 0})
+    await hold(2, {7: 0})
+    assert await hold(3, {3: 2, 5: 1, 7: 1, 9: 2}) == {5: 2, 9: 1}
+    assert await hold(1, {3: 0, 5: 0}) == {3: 1}, "and whoever lost it is told so"
+
+
+async def test_what_is_allotted_can_be_had_once_its_holders_lease_is_over(scene: Scene) -> None:
+    async def hold(node: int, *segments: int) -> Mapping[int, int]:
+        allotted = dict.fromkeys(segments, 0)
+        return await scene.store.hold_allotted(node, "scheduler", f"node {node}", LEASE_US, allotted)
+
+    await hold(1, 3, 5)
+    scene.harness.advance(LEASE_US - 1)
+    assert await hold(2, 3, 5) == {}
+    scene.harness.advance(1)
+    assert await hold(2, 3, 5) == {3: 2, 5: 2}
+    with pytest.raises(LeaseLost):
+        await hold(1, 3, 5)
+    assert await hold(2, 3, 5) == {3: 2, 5: 2}
+
+
+async def test_both_ways_to_hold_segments_respect_each_other(scene: Scene) -> None:
+    """As while a lease server comes or goes, and some nodes know it sooner than others."""
+    shared = await scene.store.hold_segments(1, "scheduler", "one", LEASE_US)
+    assert await scene.store.hold_allotted(2, "scheduler", "two", LEASE_US, dict.fromkeys(ALL, 0)) == {}
+    halved = await scene.store.hold_segments(1, "scheduler", "one", LEASE_US)
+    assert halved.items() < shared.items()
+    rest = await scene.store.hold_allotted(2, "scheduler", "two", LEASE_US, dict.fromkeys(ALL, 0))
+    assert set(rest) == ALL - set(halved)
+    assert set(rest.values()) == {2}
+    assert await scene.store.hold_segments(2, "scheduler", "two", LEASE_US) == rest
+
+
 async def test_a_plan_under_an_earlier_fence_changes_nothing(scene: Scene) -> None:
     job = await scene.create(spec(every(10)))
     earlier = await scene.store.hold_segments(1, "scheduler", "earlier", LEASE_US)

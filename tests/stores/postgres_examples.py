@@ -353,6 +353,10 @@ REPAIR = {
     "segments_of": Example((10,)),
     "give_segments": Example({"node_id": 10, "from": 20}),
     "take_segments": Example({"node_id": 11, "now": NOW_AT, "limit": 5}),
+    "give_allotted": Example({"node_id": 10, "segments": [20, 21]}),
+    "take_allotted": Example(
+        {"node_id": 11, "now": NOW_AT, "allotted": json.dumps([[n, 10] for n in range(64)])}
+    ),
     "nodes": Example(()),
     "tell_served": Example({"serves": "{}", "id": 7}),
     "drop_idle_nodes": Example((NOW_AT,)),

@@ -420,6 +420,17 @@ class Store(BackfillVerbs, AuditVerbs, UpcomingVerbs, Protocol):
         """
         ...
 
+    async def hold_allotted(
+        self, node_id: int, kind: str, name: str, lease_us: int, allotted: Mapping[int, int]
+    ) -> Mapping[int, int]:
+        """Renew a node and have it hold of the segments just those that somebody else allotted to it.
+
+        `allotted` names for each segment the node that it is the heir of, 0 for none: a segment is taken if
+        nobody holds it, a node without a live lease does, or the named one, whatever its lease says. What is
+        held by others stays theirs. Every change of hands raises the fence. Answers as `hold_segments`.
+        """
+        ...
+
     async def tell_served(self, node_id: int, serves: Serves) -> None:
         """Keep what a worker can run, for those who ask why a run waits; nothing depends on it."""
         ...

@@ -67,6 +67,7 @@ EXAMPLES: dict[str, Callable[[Store], Awaitable[Any]]] = {
     "renew_node": lambda s: s.renew_node(1, "worker", "w", LEASE_US),
     "end_node": lambda s: s.end_node(1),
     "hold_segments": lambda s: s.hold_segments(1, "scheduler", "s", LEASE_US),
+    "hold_allotted": lambda s: s.hold_allotted(1, "scheduler", "s", LEASE_US, {0: 0}),
     "tell_served": lambda s: s.tell_served(1, Serves(pools=("default",))),
     "nodes": lambda s: s.nodes(),
     "job_runs": lambda s: s.job_runs("t", 1, [], None, 1),

@@ -114,6 +114,7 @@ async def test_a_report_on_a_shard_that_does_not_exist_is_refused_like_any(clust
         ("renew_node", (1, "k", "n", 1)),
         ("end_node", (1,)),
         ("hold_segments", (1, "k", "n", 1)),
+        ("hold_allotted", (1, "k", "n", 1, {})),
     ],
 )
 async def test_verbs_of_one_database_say_where_they_belong(

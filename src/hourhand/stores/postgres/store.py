@@ -163,6 +163,21 @@ class PostgresStore(RelationalStore):
             within_s=_worth_waiting_s(lease_us),
         )
 
+    @property
+    def plans(self) -> bool:
+        """Whether nodes of this process may hold segments: not with older zone data than another process has."""
+        return not self._zones_are_old
+
+    async def hold_allotted(
+        self, node_id: int, kind: str, name: str, lease_us: int, allotted: Mapping[int, int]
+    ) -> Mapping[int, int]:
+        if self._zones_are_old:
+            return await self.hold_segments(node_id, kind, name, lease_us)
+        return await self._engine.write(
+            lambda tx: nodes.hold_allotted(tx, node_id, kind, name, lease_us, allotted),
+            within_s=_worth_waiting_s(lease_us),
+        )
+
     async def purge(self, history_before_at: int, dead_before_at: int, limit: int) -> bool:
         more = await super().purge(history_before_at, dead_before_at, limit)
         now_at = self.clock.now()

@@ -78,3 +78,20 @@ async def hold_segments(
         wanted = {"node_id": node_id, "now": tx.now_at, "limit": share - len(held)}
         held |= dict(await tx.all("take_segments", wanted))
     return held
+
+
+async def hold_allotted(
+    tx: Tx, node_id: int, kind: str, name: str, lease_us: int, allotted: Mapping[int, int]
+) -> Mapping[int, int]:
+    """Renew a node and have it hold what it was allotted, as far as that can be had; answers what it holds."""
+    await renew_node(tx, node_id, kind, name, lease_us)
+    held = dict(await tx.all("segments_of", (node_id,)))
+    surplus = sorted(held.keys() - allotted.keys())
+    if surplus:
+        await tx.run("give_allotted", {"node_id": node_id, "segments": tx.array(surplus)})
+        held = {segment: fence for segment, fence in held.items() if segment in allotted}
+    missing = sorted((segment, heir_of) for segment, heir_of in allotted.items() if segment not in held)
+    if missing:
+        wanted = {"node_id": node_id, "now": tx.now_at, "allotted": to_json(missing)}
+        held |= dict(await tx.all("take_allotted", wanted))
+    return held

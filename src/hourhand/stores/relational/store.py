@@ -272,6 +272,13 @@ class RelationalStore:
             lambda tx: nodes.hold_segments(tx, segments, node_id, kind, name, lease_us)
         )
 
+    async def hold_allotted(
+        self, node_id: int, kind: str, name: str, lease_us: int, allotted: Mapping[int, int]
+    ) -> Mapping[int, int]:
+        return await self._engine.write(
+            lambda tx: nodes.hold_allotted(tx, node_id, kind, name, lease_us, allotted)
+        )
+
     async def tell_served(self, node_id: int, serves: Serves) -> None:
         await self._engine.write(lambda tx: nodes.tell_served(tx, node_id, serves))
 

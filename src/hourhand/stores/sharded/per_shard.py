@@ -92,6 +92,11 @@ class PerShardVerbs:
     async def hold_segments(self, node_id: int, kind: str, name: str, lease_us: int) -> Mapping[int, int]:
         _refuse("hold_segments")
 
+    async def hold_allotted(
+        self, node_id: int, kind: str, name: str, lease_us: int, allotted: Mapping[int, int]
+    ) -> Mapping[int, int]:
+        _refuse("hold_allotted")
+
     async def tell_served(self, node_id: int, serves: Serves) -> None:
         _refuse("tell_served")
 

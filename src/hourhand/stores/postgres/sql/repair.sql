@@ -43,6 +43,27 @@ UPDATE segments SET node_id = :node_id, fence = fence + 1 WHERE segment = ANY (A
     ORDER BY segment LIMIT :limit))
 RETURNING segment, fence;
 
+-- give_allotted: a node gives back some of its segments
+UPDATE segments SET node_id = NULL WHERE node_id = :node_id AND segment = ANY (:segments::integer[]);
+
+-- take_allotted: a node takes segments that were allotted to it, where nobody holds them, a node that is gone, or the
+-- one that it is the heir of. Locks as in take_segments
+WITH wanted AS MATERIALIZED (
+    SELECT (value ->> 0)::integer AS segment, (value ->> 1)::bigint AS heir_of
+    FROM jsonb_array_elements(:allotted::text::jsonb)),
+free AS MATERIALIZED (
+    SELECT s.segment FROM wanted JOIN segments AS s ON s.segment = wanted.segment
+    WHERE s.node_id IS NULL OR s.node_id = wanted.heir_of
+        OR NOT EXISTS (SELECT 1 FROM nodes AS n WHERE n.id = s.node_id)
+    ORDER BY s.segment FOR UPDATE OF s SKIP LOCKED),
+expired AS MATERIALIZED (
+    SELECT s.segment FROM wanted JOIN segments AS s ON s.segment = wanted.segment
+    JOIN nodes AS n ON n.id = s.node_id WHERE n.lease_until <= :now
+    ORDER BY s.segment FOR UPDATE OF s SKIP LOCKED FOR SHARE OF n SKIP LOCKED)
+UPDATE segments SET node_id = :node_id, fence = fence + 1 WHERE segment = ANY (ARRAY(
+    SELECT segment FROM free UNION SELECT segment FROM expired))
+RETURNING segment, fence;
+
 -- nodes: every node
 SELECT id, kind, name, started_at, lease_until, serves FROM nodes ORDER BY started_at;
 

@@ -31,6 +31,18 @@ UPDATE segments SET node_id = :node_id, fence = fence + 1 WHERE segment IN (
     WHERE n.lease_until IS NULL OR n.lease_until <= :now ORDER BY s.segment LIMIT :limit)
 RETURNING segment, fence;
 
+-- give_allotted: a node gives back some of its segments
+UPDATE segments SET node_id = NULL
+WHERE node_id = :node_id AND segment IN (SELECT value FROM json_each(:segments));
+
+-- take_allotted: a node takes segments that were allotted to it, where nobody holds them, a node that is gone, or the
+-- one that it is the heir of
+UPDATE segments SET node_id = :node_id, fence = fence + 1 WHERE segment IN (
+    SELECT s.segment FROM json_each(:allotted) AS wanted CROSS JOIN segments AS s ON s.segment = wanted.value ->> 0
+    LEFT JOIN nodes AS n ON n.id = s.node_id
+    WHERE n.lease_until IS NULL OR n.lease_until <= :now OR s.node_id = wanted.value ->> 1)
+RETURNING segment, fence;
+
 -- nodes: every node
 SELECT id, kind, name, started_at, lease_until, serves FROM nodes ORDER BY started_at;
 
