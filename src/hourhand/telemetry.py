@@ -58,6 +58,8 @@ class Telemetry:
         self._queue: _Queued | None = None
         self._backlog: Backlog | None = None
         self._audits: dict[str, _Audited] = {}
+        self._lease_servers: dict[str, bool] = {}
+        self._lease_outages = 0
         self.registry.register(_EngineCollector(self._families))
         ProcessCollector(registry=self.registry)
         PlatformCollector(registry=self.registry)
@@ -135,6 +137,11 @@ class Telemetry:
         """What the last audit of a database found."""
         self._audits[name] = _Audited(expected, lost, dict(kinds), at, took_us)
 
+    def lease_server(self, database: str, *, answers: bool) -> None:
+        """The lease server of a database's schedulers answers again, or no longer."""
+        self._lease_outages += not answers
+        self._lease_servers[database] = answers
+
     @property
     def _queued(self) -> "_Queued":
         """Made when a broker is first spoken of, so that those without one are not told of it."""
@@ -167,6 +174,8 @@ class Telemetry:
             yield from _backlog_families(self._backlog)
         if self._audits:
             yield from _audit_families(self._audits)
+        if self._lease_servers:
+            yield from _lease_families(self._lease_servers, self._lease_outages)
 
 
 class _Audited(NamedTuple):
@@ -263,6 +272,18 @@ def _backlog_families(backlog: Backlog) -> Iterator[Metric]:
     )
     for name, help, size in sizes:
         yield GaugeMetricFamily(name, help, size)
+
+
+def _lease_families(servers: Mapping[str, bool], outages: int) -> Iterator[Metric]:
+    up = GaugeMetricFamily(
+        "hourhand_lease_server_up",
+        "1 while the lease server answers; else the store keeps the leases.",
+        labels=["database"],
+    )
+    for database, answers in servers.items():
+        up.add_metric([database], answers)
+    yield up
+    yield CounterMetricFamily("hourhand_lease_server_outages", "How often it stopped answering.", outages)
 
 
 def _audit_families(audits: Mapping[str, _Audited]) -> Iterator[Metric]:

@@ -20,8 +20,9 @@ from typing import TypeVar
 
 import pytest
 
-from tests.servers import kafka, redis
+from tests.servers import etcd, kafka, redis
 from tests.servers.daemon import Daemon
+from tests.servers.etcd import EtcdServer, require_etcd
 from tests.servers.kafka import KafkaServer, require_kafka
 from tests.servers.machine import Unavailable, skip_or_fail
 from tests.servers.pgbouncer import PgBouncer, require_pgbouncer
@@ -31,7 +32,7 @@ from tests.servers.redis import RedisServer, require_redis
 
 _DaemonT = TypeVar("_DaemonT", bound=Daemon)
 
-_SHARED_DAEMONS: tuple[type[Daemon], ...] = (RedisServer, KafkaServer)
+_SHARED_DAEMONS: tuple[type[Daemon], ...] = (RedisServer, KafkaServer, EtcdServer)
 _RUN_VARIABLE = "HOURHAND_TEST_RUN_DIRECTORY"
 _RUN = pytest.StashKey[Path]()
 
@@ -155,6 +156,20 @@ def own_kafka() -> Iterator[Callable[..., KafkaServer]]:
     require_kafka()
     with contextlib.ExitStack() as servers:
         yield lambda **options: servers.enter_context(KafkaServer(**options))
+
+
+@pytest.fixture(scope="session")
+def etcd_url() -> str:
+    """The run's etcd, shared by all: each test writes under a name of its own."""
+    return etcd.given_url() or shared_daemon(EtcdServer).url
+
+
+@pytest.fixture
+def own_etcd() -> Iterator[Callable[[], EtcdServer]]:
+    """Starts servers of the test's own, which are gone when it is over."""
+    require_etcd()
+    with contextlib.ExitStack() as servers:
+        yield lambda: servers.enter_context(EtcdServer())
 
 
 def shared_daemon(kind: type[_DaemonT]) -> _DaemonT:

@@ -19,6 +19,10 @@ _SIZE_UNITS = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
 _LISTEN = re.compile(r"(?:\[([0-9A-Fa-f:.]+)\]|([^\s:\[\]/]+)):(\d{1,5})", re.ASCII)
 _STORE_URL = re.compile(r"[a-z][a-z0-9+]*:\S+", re.ASCII)
 _POSTGRES_URL = re.compile(r"postgres(?:ql)?://\S+", re.ASCII)
+_LEASES_URL = re.compile(
+    r"(?:rediss?://(?:[^\s@/?#]*@)?[^\s@/?#]+(?:/\d*)?(?:\?\S*)?|etcds?://(?:[^\s@/?#]*@)?[^\s@/?#]+/?)",
+    re.ASCII,
+)
 _BETWEEN_URLS = re.compile(r"\s*,?\s*(?=postgres(?:ql)?://)|\s+", re.ASCII)  # a URL may name hosts by commas
 
 MASK = "***"
@@ -282,6 +286,26 @@ class StoreUrls:
     def show(self, value: object) -> str:
         """With passwords masked."""
         return ", ".join(map(masked_store_url, value)) if isinstance(value, tuple) else MASK
+
+
+@dataclass(frozen=True, slots=True)
+class LeasesUrl:
+    """The URL of a lease server, or empty."""
+
+    allowed: str = (
+        "empty, or a URL such as redis://:password@host:6379/0 or etcd://user:password@host:2379,host2:2379; "
+        "rediss:// and etcds:// for TLS"
+    )
+
+    def parse(self, raw: object) -> str:
+        """As it is."""
+        if not isinstance(raw, str) or (raw and not _LEASES_URL.fullmatch(raw)):
+            raise ValueError(self.allowed)
+        return raw
+
+    def show(self, value: object) -> str:
+        """With its password masked."""
+        return masked_store_url(str(value)) if value else ""
 
 
 @dataclass(frozen=True, slots=True)

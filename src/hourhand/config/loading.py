@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from hourhand.config.kinds import is_loopback, split_listen
+from hourhand.config.kinds import is_loopback, is_postgres, split_listen
 from hourhand.config.settings import CLIENT_VARIABLES, ENVIRONMENT_PREFIX, Key, Settings, build, keys
 from hourhand.config.store_urls import store_url_fault
 from hourhand.core.instant import format_duration
@@ -225,6 +225,7 @@ def _judge(settings: Settings, sources: Mapping[str, str]) -> Iterator[Finding]:
     scheduler = settings.scheduler
     yield from _judge_listeners(settings, sources)
     yield from _judge_store(settings, sources)
+    yield from _judge_leases(settings, sources)
     if scheduler.lead_us * 2 > scheduler.horizon_us:
         yield Finding(
             where=sources.get("scheduler.lead", sources.get("scheduler.horizon", "scheduler.lead")),
@@ -271,6 +272,14 @@ def _judge_store(settings: Settings, sources: Mapping[str, str]) -> Iterator[Fin
             where=sources["store.listen_url"],
             message=f"store.listen_url: expected one URL per database ({len(store.databases)}), "
             f"got {len(store.listen_url)}",
+        )
+
+
+def _judge_leases(settings: Settings, sources: Mapping[str, str]) -> Iterator[Finding]:
+    if settings.leases.url and not settings.store.shards and not is_postgres(settings.store.url):
+        yield Finding(
+            where=sources.get("leases.url", "leases.url"),
+            message="leases.url is for the schedulers of a cluster on PostgreSQL; a file has one process",
         )
 
 

@@ -12,6 +12,7 @@ from typing import Any
 from hourhand.config.kinds import (
     Duration,
     Kind,
+    LeasesUrl,
     Listen,
     OneOf,
     OptionalListen,
@@ -150,6 +151,19 @@ class QueueSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LeaseSettings:
+    """Who keeps the list of living schedulers."""
+
+    url: str = _setting(
+        LeasesUrl(),
+        "",
+        "redis:// or etcd://host:2379,host2:2379: where a cluster's schedulers share the segments; "
+        "empty: in the store",
+        secret=True,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SchedulerSettings:
     """How runs are planned."""
 
@@ -280,6 +294,7 @@ class Settings:
     server: ServerSettings = ServerSettings()
     store: StoreSettings = StoreSettings()
     queue: QueueSettings = QueueSettings()
+    leases: LeaseSettings = LeaseSettings()
     scheduler: SchedulerSettings = SchedulerSettings()
     worker: WorkerSettings = WorkerSettings()
     targets: TargetSettings = TargetSettings()

@@ -1,6 +1,6 @@
 """Leases kept by the store itself: nothing else to run."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from hourhand.ids import IdSource
 from hourhand.ports.store import LeaseLost, Store
@@ -46,6 +46,14 @@ class NativeLeases:
     async def segments(self) -> Mapping[int, int]:
         """As the store said last."""
         return self._held
+
+    @property
+    def parts(self) -> Mapping[str, str | None]:
+        """Nothing: the store is known to everybody."""
+        return {}
+
+    def subscribe(self, wake: Callable[[], None]) -> None:
+        """Never: the store tells nobody of segments."""
 
     async def _renew(self, node_id: int) -> None:
         if self._plans:

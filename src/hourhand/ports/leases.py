@@ -4,10 +4,10 @@ Contract: a node is known by an id that is new at every start. `renew` prolongs 
 `LeaseLost` once it has run out: the node must then stop its attempts and `join` again under a new id.
 Nodes of one kind share the segments evenly. Segments that are held may be held by somebody else too, for
 a moment: plans carry the segment's fence, which grows whenever it changes hands, and the store refuses
-those made under an older one.
+those made under an older one. Where a lease server helps and is away, everybody goes on: the store decides.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Protocol
 
 
@@ -33,4 +33,13 @@ class Leases(Protocol):
 
     async def segments(self) -> Mapping[int, int]:
         """The segments that this node plans as of its last renewal, each with its fence."""
+        ...
+
+    @property
+    def parts(self) -> Mapping[str, str | None]:
+        """What it needs beside the store, and what is wrong with it although it goes on, None where nothing is."""
+        ...
+
+    def subscribe(self, wake: Callable[[], None]) -> None:
+        """Have `wake` called when a renewal is worth making before its time, where anybody tells."""
         ...

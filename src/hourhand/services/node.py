@@ -37,6 +37,10 @@ _DESCENTS = 500  # ended runs whose children are told at once
 _log = logger("hourhand.node")
 
 
+class Degraded(str):
+    """What is wrong with a part that others make up for: it is told, and the process is ready all the same."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scheduler:
     """What plans, sweeps, feeds backfills and audits. Without a tenure of its own it shares the worker's lease."""
@@ -93,7 +97,11 @@ class Node:
     @property
     def parts(self) -> dict[str, str | None]:
         """Each duty and what is wrong with it, None where nothing is."""
-        return {duty.name: "stopped" if task.done() else duty.trouble for duty, task in self._tasks.items()}
+        told = {duty.name: "stopped" if task.done() else duty.trouble for duty, task in self._tasks.items()}
+        if self._scheduler is not None:
+            for name, wrong in self._scheduler.leases.parts.items():
+                told[name] = None if wrong is None else Degraded(wrong)
+        return told
 
     @property
     def in_hand(self) -> int:
@@ -150,7 +158,9 @@ class Node:
     def _tenure_duties(self, scheduler: Scheduler | None) -> tuple[Duty, ...]:
         if scheduler is None or scheduler.tenure is None:
             return ()
-        return (self._duty("segments", scheduler.tenure.step, poll_us=never),)
+        duty = self._duty("segments", scheduler.tenure.step, poll_us=never)
+        scheduler.leases.subscribe(duty.wake)
+        return (duty,)
 
     async def _begin_tenure(self, scheduler: Scheduler) -> None:
         if scheduler.tenure is not None:

@@ -15,6 +15,7 @@ from hourhand.services.backfills import Backfills
 from hourhand.services.event_log import EventLog
 from hourhand.services.graphs import Graphs
 from hourhand.services.jobs import Jobs
+from hourhand.services.node import Degraded
 from hourhand.services.overview import Overview
 from hourhand.services.reports import Reports
 from hourhand.services.run_logs import RunLogs
@@ -50,6 +51,11 @@ class WebContext(msgspec.Struct, frozen=True, kw_only=True):
     events: EventLog
     overview: Overview
     settings: WebSettings
+
+
+def is_ready(parts: Mapping[str, str | None]) -> bool:
+    """Whether the process can do its work: nothing is wrong that others do not make up for."""
+    return all(wrong is None or isinstance(wrong, Degraded) for wrong in parts.values())
 
 
 def context_of(request: Request) -> WebContext:

@@ -8,7 +8,7 @@ from starlette.routing import Route
 
 from hourhand import __version__
 from hourhand.web.answers import json_answer
-from hourhand.web.context import Parts
+from hourhand.web.context import Parts, is_ready
 
 
 def create_probes(registry: CollectorRegistry, parts: Parts) -> Starlette:
@@ -18,8 +18,9 @@ def create_probes(registry: CollectorRegistry, parts: Parts) -> Starlette:
         return json_answer({"status": "ok", "version": __version__})
 
     async def readiness(request: Request) -> Response:
-        states = {name: wrong or "ok" for name, wrong in parts().items()}
-        ready = bool(states) and all(state == "ok" for state in states.values())
+        found = parts()
+        states = {name: str(wrong or "ok") for name, wrong in found.items()}
+        ready = bool(found) and is_ready(found)
         status = "ready" if ready else "not ready"
         return json_answer({"status": status, "parts": states}, 200 if ready else 503)
 

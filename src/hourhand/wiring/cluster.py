@@ -19,6 +19,7 @@ from hourhand.core.report import ReportTokens
 from hourhand.errors import CannotStart, Unavailable
 from hourhand.functions import Registry, load_modules
 from hourhand.ids import IdSource
+from hourhand.leases.board import Board
 from hourhand.ports.target import Target
 from hourhand.services.event_log import EventLog
 from hourhand.services.local_events import LocalEvents
@@ -38,6 +39,7 @@ from hourhand.wiring.browser import open_page
 from hourhand.wiring.buses import FrontBus, bus_over
 from hourhand.wiring.children import REFUSED, heed_parent, is_child, run_children, same_command
 from hourhand.wiring.databases import Database, Databases, require_postgres
+from hourhand.wiring.leasing import LeaseServer
 from hourhand.wiring.life import Ending, Pauses, farewell, quiet_collector, run_loop, stop_nodes
 from hourhand.wiring.nodes import Nodes, process_name
 from hourhand.wiring.parts import build_app, build_targets, build_use_cases
@@ -136,6 +138,9 @@ class _Process:
         self._functions = functions
         self._ending = Ending()
         self._databases = Databases(settings, self._ending)
+        self._lease_server = (
+            LeaseServer(settings) if Role.SCHEDULER in roles and settings.leases.url else None
+        )
         self._telemetry = Telemetry()
         self._clock = self._databases.clock
         self._ids = IdSource(self._clock)
@@ -160,6 +165,8 @@ class _Process:
         finally:
             for one in sockets.values():
                 one.close()
+            if self._lease_server is not None:
+                await self._lease_server.close()
             await self._databases.close()
             writer.close()
 
@@ -241,15 +248,17 @@ class _Process:
         if key is not None:
             self._tokens.learn(database.index, key)
         publisher = Publisher(bus=bus, clock=store.clock, publisher=f"{self._ids.node_id():x}")
+        plans = Role.SCHEDULER in self._roles
         node = self._nodes.shared(
             store,
             store.clock,
-            plans=Role.SCHEDULER in self._roles,
+            plans=plans,
             works=Role.WORKER in self._roles,
             settled=publisher.settled,
             noted=publisher.noted,
             hints_arrive=lambda: store.channel.listening,
             shard=database.index,
+            lease_board=self._lease_board(database.index) if plans and store.plans else None,
         )
         self._starting.add(database.index)
         if len(self._settings.store.databases) > 1:
@@ -266,6 +275,12 @@ class _Process:
                 pause_s = pauses.next_s()
                 _log.warning("cannot begin yet", database=database.name, why=error.message)
                 await self._ending.asked_within(pause_s)
+
+    def _lease_board(self, index: int) -> Board | None:
+        """Where a database's schedulers share the segments, if not in the database itself."""
+        if self._lease_server is None:
+            return None
+        return self._lease_server.board(f"{self._databases.cluster}:{index}")
 
     # --- what it tells
 

@@ -92,6 +92,12 @@ class Databases:
         return ShardedStore(stores, self._buckets)
 
     @property
+    def cluster(self) -> str:
+        """What the cluster calls itself, in all its databases."""
+        assert self._identity is not None, "cluster is asked for after begin"
+        return self._identity.cluster
+
+    @property
     def _buckets(self) -> BucketMap:
         assert self._identity is not None, "front is asked for after begin"
         return self._identity.buckets

@@ -10,7 +10,10 @@ from hourhand.config import Settings
 from hourhand.core.model import PythonTarget
 from hourhand.core.serving import MAX_FUNCTIONS, Serves
 from hourhand.ids import IdSource
+from hourhand.leases.allotted import AllottedLeases
+from hourhand.leases.board import Board
 from hourhand.leases.native import NativeLeases
+from hourhand.ports.leases import Leases
 from hourhand.ports.queue import Queue
 from hourhand.ports.store import Store
 from hourhand.ports.target import Target
@@ -78,13 +81,18 @@ class Nodes:
         noted: Noted,
         hints_arrive: Callable[[], bool],
         shard: int = 0,
+        lease_board: Board | None = None,
     ) -> Node:
-        """A scheduler, a worker or both, each under a lease of its own, on a store that others have too."""
+        """A scheduler, a worker or both, each under a lease of its own, on a store that others have too.
+
+        With a lease board the schedulers share the segments there. Workers' leases are the store's in any case: it
+        must know whose runs go on elsewhere.
+        """
         return Node(
             store=store,
             clock=clock,
             telemetry=self.telemetry,
-            scheduler=self._tenured(store, clock, shard) if plans else None,
+            scheduler=self._tenured(store, clock, shard, lease_board) if plans else None,
             worker=self._leased(store, clock, settled, noted, shard) if works else None,
             log=self._log(store, clock, shard) if works else None,
             hints_arrive=hints_arrive,
@@ -96,16 +104,31 @@ class Nodes:
         self.logs.add(writer, shard)
         return writer
 
-    def _tenured(self, store: Store, clock: Clock, shard: int) -> Scheduler:
+    def _tenured(self, store: Store, clock: Clock, shard: int, board: Board | None) -> Scheduler:
         lease_us = self.settings.scheduler.lease_us
-        leases = NativeLeases(
-            store=store,
-            ids=self.ids,
-            kind="scheduler",
-            name=process_name(),
-            plans=True,
-            lease_us=lease_us,
-        )
+        leases: Leases
+        if board is None:
+            leases = NativeLeases(
+                store=store,
+                ids=self.ids,
+                kind="scheduler",
+                name=process_name(),
+                plans=True,
+                lease_us=lease_us,
+            )
+        else:
+            leases = AllottedLeases(
+                board=board,
+                store=store,
+                ids=self.ids,
+                clock=clock,
+                telemetry=self.telemetry,
+                kind="scheduler",
+                name=process_name(),
+                segments=self.settings.scheduler.segments,
+                lease_us=lease_us,
+                database=str(shard),
+            )
         return self._scheduler(store, clock, leases, Tenure(leases, lease_us), shard)
 
     def _leased(self, store: Store, clock: Clock, settled: Settled, noted: Noted, shard: int) -> Worker:
@@ -151,7 +174,7 @@ class Nodes:
         self,
         store: Store,
         clock: Clock,
-        leases: NativeLeases,
+        leases: Leases,
         tenure: Tenure | None = None,
         shard: int = 0,
     ) -> Scheduler:

@@ -7,7 +7,7 @@ from starlette.responses import Response
 from hourhand import __version__
 from hourhand.errors import HourhandError
 from hourhand.web.answers import json_answer, node_answer, overview_answer
-from hourhand.web.context import caller_of, context_of
+from hourhand.web.context import caller_of, context_of, is_ready
 from hourhand.web.openapi import describe, problems
 from hourhand.web.requests import StrictRoute
 from hourhand.web.shapes.system import Health, NodeList, OverviewAnswer, Readiness
@@ -34,7 +34,7 @@ async def overview(request: Request) -> Response:
     """Sizes as last counted, processes, what happened in each minute of the last hour, and what changed of jobs."""
     web, tenant = caller_of(request)
     sizes, hour = await web.overview.sizes(), web.overview.hour(tenant)
-    parts = {name: wrong or "ok" for name, wrong in web.parts().items()}
+    parts = {name: str(wrong or "ok") for name, wrong in web.parts().items()}
     return json_answer(overview_answer(sizes, hour, parts, web.clock.now()))
 
 
@@ -53,13 +53,14 @@ async def health() -> Response:
 async def readiness(request: Request) -> Response:
     """Asks the store for a write, and each part how it is."""
     web = context_of(request)
-    parts = {name: wrong or "ok" for name, wrong in web.parts().items()}
+    found = dict(web.parts())
     try:
         await web.store.ping()
-        parts["store"] = "ok"
+        found["store"] = None
     except HourhandError as error:
-        parts["store"] = error.message
-    ready = all(state == "ok" for state in parts.values())
+        found["store"] = error.message
+    ready = is_ready(found)
+    parts = {name: str(wrong or "ok") for name, wrong in found.items()}
     return json_answer({"status": "ready" if ready else "not ready", "parts": parts}, 200 if ready else 503)
 
 
