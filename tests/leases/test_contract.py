@@ -57,11 +57,15 @@ async def test_the_dead_are_replaced_when_their_lease_is_over_and_not_before(har
 async def test_whoever_lost_its_lease_begins_again_under_a_new_id(harness: LeasesHarness) -> None:
     node = await harness.node().join()
     first = node.id
+    for _ in range(4):
+        await harness.pass_time(harness.lease_us // 3)
+        await node.renew()
     await harness.pass_time(harness.lease_us * 3 // 2)
     with pytest.raises(LeaseLost):
         await node.renew()
     await node.join()
     assert node.id != first
+    assert node.held.keys() == ALL, "nobody else has taken them, and its former self does not keep them"
     other = await harness.node().join()
     await rounds(harness, [node, other], lambda: even(node, other))
 
@@ -108,6 +112,20 @@ async def test_any_order_of_comings_and_goings_ends_evenly(harness: LeasesHarnes
             break
         await harness.pass_time(harness.lease_us // 6)
     assert even(*nodes)
+
+
+async def test_whoever_renews_lives_in_the_store_too(harness: LeasesHarness) -> None:
+    """There it is seen by people, and by schedulers that know no lease server."""
+    node = await harness.node().join()
+    for _ in range(20):
+        await harness.pass_time(harness.lease_us // 3)
+        await node.renew()
+        [seen] = await harness.store.nodes()
+        assert seen.id == node.id
+        assert seen.lease_until > await harness.store.now()
+    await node.leave()
+    [seen] = await harness.store.nodes()
+    assert seen.lease_until <= await harness.store.now()
 
 
 async def test_nothing_is_wrong_with_what_works(harness: LeasesHarness) -> None:

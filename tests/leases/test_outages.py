@@ -142,7 +142,7 @@ async def test_a_server_that_forgets_everything_is_told_it_again(trouble: Troubl
     await renew_for(harness, 8 * SECOND_US, *nodes)
     assert [node.held for node in nodes] == before
     assert [said(node) for node in nodes] == [None] * 3
-    dying, *living = nodes
+    _, *living = nodes
     await rounds(harness, living, lambda: even(*living))
 
 
