@@ -106,6 +106,7 @@ def test_nothing_given_is_the_defaults(read) -> None:
         ("store", f'shards = "{DB_A} {DB_B}"', "shards", (DB_A, DB_B)),
         ("store", 'shards = "postgres://a,b/x postgresql://c/x"', "shards", ("postgres://a,b/x", DB_C)),
         ("store", f'url = "{DB_A}"', "databases", (DB_A,)),
+        ("leases", 'url = ""', "url", ""),
         ("store", f'url = "{DB_A}"\nlisten_url = "{DB_B}"', "listen_url", (DB_B,)),
         ("worker", "processes = 64", "processes", 64),
         ("worker", "shell = true", "shell", True),
@@ -148,6 +149,9 @@ def test_values_as_people_write_them(read, section: str, line: str, attribute: s
         ('[limits]\npayload = "1TB"', 2, 'such as "64KiB"'),
         ('[telemetry]\nlog = "loud"', 2, "one of debug, info"),
         ('[store]\nurl = "here.db"', 2, "sqlite:///"),
+        ('[leases]\nurl = "zookeeper://h"', 2, "redis://:password@host:6379/0 or etcd://"),
+        ('[leases]\nurl = "etcd://h/path/more"', 2, "etcd://"),
+        ('[leases]\nurl = "redis://h"', 2, "a file has one process"),
         ('[store]\nshards = ["sqlite:///a.db"]', 2, "postgres://"),
         ('[store]\nshards = ["postgres://a/x", "postgres://a/x"]', 2, "each once"),
         ("[store]\nshards = [1]", 2, "postgres://"),
@@ -337,3 +341,21 @@ def test_passwords_of_brokers_are_masked(read) -> None:
     )
     assert "canary" not in " ".join(one.shown for one in loaded.effective)
     assert "canary" not in repr(loaded.settings())
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "redis://h",
+        "redis://ann:canary@h:6379/3",
+        "rediss://:canary@h/0?ssl_cert_reqs=none",
+        "etcd://h:2379",
+        "etcd://ann:canary@a:2379,b,c:2379/",
+        "etcds://[::1]:2379",
+    ],
+)
+def test_lease_servers_by_url(read, url: str) -> None:
+    loaded = read(local=f'[store]\nurl = "{DB_C}"\n[leases]\nurl = "{url}"\n')
+    assert loaded.settings().leases.url == url
+    [shown] = [one.shown for one in loaded.effective if one.key.path == "leases.url"]
+    assert shown == url.replace("canary", "***")

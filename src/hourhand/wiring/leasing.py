@@ -4,6 +4,7 @@ One client per process serves the boards of all databases. Each board bears the 
 has in its cluster, so that clusters may share a server and no setting can mix them up.
 """
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from hourhand.config import Settings
@@ -83,10 +84,9 @@ class LeaseServer:
 def redis_adapter(url: str) -> Any:
     """The adapter of Redis; its package is an extra."""
     try:
-        from hourhand.leases import redis
+        return import_module("hourhand.leases.redis")
     except ImportError as error:
         raise CannotStart(
             f"leases.url is {masked_store_url(url)}, but the package for Redis is missing ({error}); "
             "install it with: pip install 'hourhand[redis]'"
         ) from error
-    return redis

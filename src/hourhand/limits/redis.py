@@ -1,0 +1,35 @@
+"""Limits counted in Redis, for all processes that ask it: one script, atomic, on the server's time."""
+
+import asyncio
+from importlib import resources
+
+from redis.asyncio import Redis
+from redis.exceptions import RedisError
+
+from hourhand.core.bucket import Limit, Verdict
+from hourhand.errors import Unavailable
+
+PATIENCE_S = 0.5  # a request waits behind it
+
+
+class RedisLimits:
+    """Buckets as keys that go away when they are full. `name` tells them from those of others."""
+
+    def __init__(self, client: Redis, *, name: str, patience_s: float = PATIENCE_S) -> None:
+        text = (resources.files("hourhand.limits") / "take.lua").read_text()
+        self._script = client.register_script(text)
+        self._name = name
+        self._patience_s = patience_s
+
+    async def take(self, key: str, limit: Limit, amount: int = 1) -> Verdict:
+        """By one round trip."""
+        if not 1 <= amount <= limit.burst:
+            raise ValueError(f"from 1 to {limit.burst} tokens can be taken at once, got {amount}")
+        try:
+            async with asyncio.timeout(self._patience_s):
+                allowed, left, retry_after_us = await self._script(
+                    keys=[f"{{hh:{self._name}}}:limit:{key}"], args=[limit.token_us, limit.burst, amount]
+                )
+        except (RedisError, OSError, TimeoutError) as error:
+            raise Unavailable(f"the server that counts requests does not answer: {error}") from error
+        return Verdict(bool(allowed), int(left), int(retry_after_us))
