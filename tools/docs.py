@@ -129,6 +129,11 @@ LIMITS = (
     Limit("time between heartbeats", "services.worker", "HEARTBEAT_US", "us"),
     Limit("lease of a worker", "leases.native", "LEASE_US", "us"),
     Limit(
+        "lease of a scheduler in the store, with a lease server", "leases.allotted", "STORE_LEASE_US", "us"
+    ),
+    Limit("time between looks for a lease server that is away", "leases.allotted", "RETURN_US", "us"),
+    Limit("keys whose requests one process counts", "limits.local", "MOST_KEYS"),
+    Limit(
         "lease of a scheduler, unless `scheduler.lease` says otherwise",
         "config.settings",
         "SchedulerSettings.lease_us",

@@ -1,5 +1,6 @@
 """`doctor`: every configured server is asked, and what is wrong comes with what would help."""
 
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -89,3 +90,34 @@ def test_up_on_a_file_refuses_a_broker(hourhand, monkeypatch: pytest.MonkeyPatch
     told = hourhand("up", "--port", "0", up=Wired().up)
     assert told.code == 1
     assert "queue.url is for clusters on PostgreSQL" in told.err
+
+
+@pytest.mark.parametrize("kind", ["redis", "etcd"])
+def test_a_lease_is_taken_and_given_back(
+    hourhand, monkeypatch: pytest.MonkeyPatch, migrated_url: str, redis_url: str, etcd_url: str, kind: str
+) -> None:
+    monkeypatch.setenv("HOURHAND_STORE_URL", migrated_url)
+    monkeypatch.setenv("HOURHAND_LEASES_URL", {"redis": redis_url, "etcd": etcd_url}[kind])
+    told = hourhand("doctor", "--json", examine=Wired().examine)
+    assert told.code == 0, told.out
+    leases = told.json["servers"][-1]
+    assert leases["what"] == "leases"
+    assert leases["seen"].startswith({"redis": "Redis ", "etcd": "etcd 3"}[kind])
+    assert "a lease and back in" in leases["seen"]
+
+
+def test_a_lease_server_that_is_away_or_has_no_package_says_so(
+    hourhand, monkeypatch: pytest.MonkeyPatch, migrated_url: str, own_redis: Callable[..., RedisServer]
+) -> None:
+    server = own_redis()
+    server.kill()
+    monkeypatch.setenv("HOURHAND_STORE_URL", migrated_url)
+    monkeypatch.setenv("HOURHAND_LEASES_URL", server.url.replace("redis://", "redis://:canary@"))
+    told = hourhand("doctor", examine=Wired().examine)
+    assert told.code == 8
+    assert "until then the store keeps the leases" in told.out
+    monkeypatch.setitem(sys.modules, "hourhand.leases.redis", None)
+    missing = hourhand("doctor", examine=Wired().examine)
+    assert missing.code == 8
+    assert "pip install 'hourhand[redis]'" in missing.out
+    assert "canary" not in told.out + missing.out

@@ -1,15 +1,18 @@
 """`hourhand doctor`: connects to every server that the settings name, and says of each how it is and what would help.
 
-Changes nothing. A look that fails is a finding, not an error, so that one server's absence does not hide another's.
+Changes nothing but a lease of its own, which it gives back. A look that fails is a finding, not an error, so that one server's absence does not hide another's.
 """
 
 import asyncio
 
 from hourhand.cli.launch import Examined, SchemaState
-from hourhand.clock import SystemClock
+from hourhand.clock import SystemClock, monotonic_us
 from hourhand.config import Settings
 from hourhand.core.url import masked_store_url
 from hourhand.errors import CannotStart, HourhandError
+from hourhand.ids import process_name
+from hourhand.leases.board import Away
+from hourhand.wiring.leasing import LeaseServer
 from hourhand.wiring.queues import broker_urls, redis_address, refuse_broker, scheme_of
 
 SKEW_S = 1.0  # between this machine's clock and a database's; the store's counts, so more is a nuisance only
@@ -25,10 +28,10 @@ async def _examine(settings: Settings) -> list[Examined]:
         return [_file(settings), *_needless_broker(settings)]
     found = [await _database(url) for url in settings.store.databases]
     try:
-        urls = broker_urls(settings)
+        found += [await _broker(url, settings) for url in broker_urls(settings)]
     except CannotStart as error:
-        return [*found, Examined(what="queue", where="", finding=error.message, fix="see the message")]
-    return [*found, *[await _broker(url, settings) for url in urls]]
+        found.append(Examined(what="queue", where="", finding=error.message, fix="see the message"))
+    return [*found, await _leases(settings)] if settings.leases.url else found
 
 
 def _file(settings: Settings) -> Examined:
@@ -100,3 +103,25 @@ async def _kafka(shown: str, settings: Settings) -> Examined:
         more = f" (and {len(findings) - 1} more)" if len(findings) > 1 else ""
         return Examined(what="queue", where=shown, finding=f"{findings[0]}{more}", fix="hourhand migrate up")
     return Examined(what="queue", where=shown, seen="topics as they should be")
+
+
+async def _leases(settings: Settings) -> Examined:
+    """Take a lease and give it back, under a name of its own."""
+    shown = masked_store_url(settings.leases.url)
+    try:
+        server = LeaseServer(settings)
+    except CannotStart as error:
+        return Examined(what="leases", where=shown, finding=error.message, fix="see the message")
+    try:
+        says = await server.ask()
+        board, began_us = server.board(f"doctor-{process_name()}"), monotonic_us()
+        await board.enter(1, ())
+        await board.renew(1)
+        await board.leave(1)
+    except Away as error:
+        fix = "check the address, or start the server; until then the store keeps the leases"
+        return Examined(what="leases", where=shown, finding=str(error), fix=fix)
+    finally:
+        await server.close()
+    took_ms = (monotonic_us() - began_us) / 1000
+    return Examined(what="leases", where=shown, seen=f"{says}, a lease and back in {took_ms:.0f} ms")
