@@ -3,6 +3,7 @@
 from collections import Counter
 
 import pytest
+from prometheus_client import generate_latest
 
 from hourhand.core.instant import SECOND_US
 from hourhand.leases.allotted import STORE_LEASE_US
@@ -105,7 +106,7 @@ async def test_metrics_and_parts_tell_of_it() -> None:
     [node] = await joined(harness, 1)
 
     def up() -> list[str]:
-        lines = harness.telemetry.exposition().decode().splitlines()
+        lines = generate_latest(harness.telemetry.registry).decode().splitlines()
         return [line for line in lines if line.startswith("hourhand_lease_server")]
 
     assert up() == ['hourhand_lease_server_up{database="0"} 1.0', "hourhand_lease_server_outages_total 0.0"]
