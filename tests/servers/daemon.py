@@ -88,7 +88,12 @@ class Daemon(abc.ABC):
         return pid if is_running(pid) else None
 
     def start(self, *, stop_at_exit: bool = True) -> Self:
-        """Return once it answers. After `halt` or `kill` it has the same port, and what data it kept."""
+        """Return once it answers. After `halt` or `kill` it has the same port, and what data it kept.
+
+        One that runs is left as it is: a second one would take its place in the directory, and nobody could stop it.
+        """
+        if self._home is not None and self.pid is not None:
+            return self
         if self._home is None:
             self.command()  # whatever is missing is said before anything is left behind
             self._home = make_directory(f"hourhand-{self.name}-")

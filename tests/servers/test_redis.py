@@ -46,6 +46,12 @@ def test_a_server_comes_back_empty_on_its_port(
     assert ask(url, "DBSIZE") == ":0"
 
 
+def test_one_that_runs_is_not_started_twice(own_redis: StartRedis) -> None:
+    server = own_redis()
+    pid = server.pid
+    assert server.start().pid == pid
+
+
 def test_what_is_kept_on_disk_survives_a_kill(own_redis: StartRedis) -> None:
     server = own_redis(settings={"appendonly": "yes", "appendfsync": "always"})
     ask(server.url, "SET a 1")
