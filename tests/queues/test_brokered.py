@@ -92,6 +92,18 @@ async def test_without_a_message_a_run_comes_when_it_is_late(world: World, bench
     await close(hand)
 
 
+async def test_a_broker_that_brings_nothing_is_no_limit_to_what_is_worked_off(
+    world: World, bench: Bench
+) -> None:
+    """However much is late: a worker that has room again looks again, and does not wait for its next look."""
+    jobs = await jobs_in_a_second(world, 60)
+    hand = await bench.worker(5)
+    world.go_to(IN_A_SECOND + LATE_US + LOOK_US)
+    await hand.work()
+    assert len(world.target.calls) == len(jobs)
+    await close(hand)
+
+
 async def test_messages_are_acknowledged_once_the_claim_is_durable(world: World, bench: Bench) -> None:
     [job] = await jobs_in_a_second(world, 1)
     hand = await bench.worker()

@@ -152,8 +152,10 @@ class BrokerQueue:
     async def _take_late(self, request: ClaimRequest, now_at: int) -> Claim:
         """Claim what is late by the lanes."""
         late = await self._store.claim(msgspec.structs.replace(request, lead_us=-LATE_US))
-        soonest = now_at if late.progressed else now_at + _LOOK_SOON_US
-        self._native_at = max(soonest, min(now_at + LOOK_US, late.next_at or now_at + LOOK_US))
+        self._native_at = now_at  # where there were some, there may be more
+        if not late.progressed:
+            later_at = now_at + LOOK_US if late.next_at is None else min(now_at + LOOK_US, late.next_at)
+            self._native_at = max(now_at + _LOOK_SOON_US, later_at)
         self._telemetry.queue_taken(by_store=len(late.runs))
         return late
 
