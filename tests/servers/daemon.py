@@ -103,13 +103,12 @@ class Daemon(abc.ABC):
             if not self._launch():
                 raise RuntimeError(f"{self.name} did not start again: {self._said()}")
             return self
-        for _ in range(_TRIES):
-            self._ports = tuple(free_port() for _ in range(self.ports))
-            if self._launch():
-                return self
-        said = self._said()
-        self.stop()
-        raise RuntimeError(f"{self.name} did not start: {said}")
+        try:
+            self._launch_first()
+        except BaseException:  # an interrupted start too leaves neither a directory nor a process behind
+            self.stop()
+            raise
+        return self
 
     def restart(self) -> None:
         """Stop as an operator would, and start again on the same port."""
@@ -145,6 +144,14 @@ class Daemon(abc.ABC):
 
     def __exit__(self, *_: object) -> None:
         self.stop()
+
+    def _launch_first(self) -> None:
+        """Find ports that it can have."""
+        for _ in range(_TRIES):
+            self._ports = tuple(free_port() for _ in range(self.ports))
+            if self._launch():
+                return
+        raise RuntimeError(f"{self.name} did not start: {self._said()}")
 
     def _launch(self) -> bool:
         """Whether it came up; somebody may have been quicker to take the port."""

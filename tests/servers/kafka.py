@@ -97,7 +97,9 @@ class KafkaServer(Daemon):
             raise RuntimeError(f"Kafka's storage could not be made: {done.stdout}{done.stderr}")
 
     def _java(self, program: str, *arguments: str) -> list[str]:
-        return ["java", *self._options, "-cp", f"{find_jars()}/*", program, *arguments]
+        # What it unpacks stays behind when it is killed, unless it is in the directory that goes away.
+        place = () if self._home is None else (f"-Djava.io.tmpdir={self.home}",)
+        return ["java", *self._options, *place, "-cp", f"{find_jars()}/*", program, *arguments]
 
 
 def given_url() -> str | None:

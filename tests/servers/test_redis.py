@@ -52,6 +52,23 @@ def test_one_that_runs_is_not_started_twice(own_redis: StartRedis) -> None:
     assert server.start().pid == pid
 
 
+def test_a_start_that_is_interrupted_leaves_nothing_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    redis.require_redis()
+    seen = []
+
+    def interrupted(server: RedisServer) -> bool:
+        seen.append((server.pid, server.home))
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(RedisServer, "is_ready", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        RedisServer().start(stop_at_exit=False)
+    [(pid, home)] = seen
+    assert pid is not None
+    assert not is_running(pid)
+    assert not home.exists()
+
+
 def test_what_is_kept_on_disk_survives_a_kill(own_redis: StartRedis) -> None:
     server = own_redis(settings={"appendonly": "yes", "appendfsync": "always"})
     ask(server.url, "SET a 1")
