@@ -8,7 +8,9 @@ import pytest
 
 from hourhand.__main__ import Wired
 from hourhand.cli.launch import Examined
-from tests.servers.redis import RedisServer
+from hourhand.leases.board import View
+from hourhand.leases.redis import RedisBoard
+from tests.servers.redis import RedisServer, ask
 
 GOOD = Examined(what="store", where="postgres://db/x", seen="schema 3, clock +1 ms")
 BAD = Examined(what="queue", where="redis://h", finding="Redis: connection refused", fix="start the server")
@@ -104,6 +106,35 @@ def test_a_lease_is_taken_and_given_back(
     assert leases["what"] == "leases"
     assert leases["seen"].startswith({"redis": "Redis ", "etcd": "etcd 3"}[kind])
     assert "a lease and back in" in leases["seen"]
+
+
+def test_however_often_it_is_asked_a_lease_server_keeps_no_more_of_it(
+    hourhand, monkeypatch: pytest.MonkeyPatch, migrated_url: str, redis_url: str
+) -> None:
+    monkeypatch.setenv("HOURHAND_STORE_URL", migrated_url)
+    monkeypatch.setenv("HOURHAND_LEASES_URL", redis_url)
+    sizes = []
+    for _ in range(2):
+        assert hourhand("doctor", examine=Wired().examine).code == 0
+        sizes.append(ask(redis_url, "DBSIZE"))
+    assert sizes == [":1", ":1"]  # what the board is called, until that goes away by itself
+
+
+def test_a_lease_that_is_lost_at_once_is_a_finding(
+    hourhand, monkeypatch: pytest.MonkeyPatch, migrated_url: str, redis_url: str
+) -> None:
+    renew = RedisBoard.renew
+
+    async def renew_too_late(board: RedisBoard, node_id: int) -> View:
+        await board.leave(node_id)
+        return await renew(board, node_id)
+
+    monkeypatch.setattr(RedisBoard, "renew", renew_too_late)
+    monkeypatch.setenv("HOURHAND_STORE_URL", migrated_url)
+    monkeypatch.setenv("HOURHAND_LEASES_URL", redis_url)
+    told = hourhand("doctor", examine=Wired().examine)
+    assert told.code == 8
+    assert "it gave a lease and lost it at once" in told.out
 
 
 def test_a_lease_server_that_is_away_or_has_no_package_says_so(

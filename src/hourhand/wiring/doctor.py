@@ -1,6 +1,7 @@
 """`hourhand doctor`: connects to every server that the settings name, and says of each how it is and what would help.
 
-Changes nothing but a lease of its own, which it gives back. A look that fails is a finding, not an error, so that one server's absence does not hide another's.
+Changes nothing but a lease of its own, which it gives back. A look that fails is a finding, not an error, so that one
+server's absence does not hide another's.
 """
 
 import asyncio
@@ -10,8 +11,9 @@ from hourhand.clock import SystemClock, monotonic_us
 from hourhand.config import Settings
 from hourhand.core.url import masked_store_url
 from hourhand.errors import CannotStart, HourhandError
-from hourhand.ids import process_name
-from hourhand.leases.board import Away
+from hourhand.ids import IdSource
+from hourhand.leases.board import Away, Forgotten
+from hourhand.ports.store import LeaseLost
 from hourhand.wiring.leasing import LeaseServer
 from hourhand.wiring.queues import broker_urls, redis_address, refuse_broker, scheme_of
 
@@ -106,7 +108,7 @@ async def _kafka(shown: str, settings: Settings) -> Examined:
 
 
 async def _leases(settings: Settings) -> Examined:
-    """Take a lease and give it back, under a name of its own."""
+    """Take a lease and give it back, on a board that no cluster has and all doctors share."""
     shown = masked_store_url(settings.leases.url)
     try:
         server = LeaseServer(settings)
@@ -114,13 +116,16 @@ async def _leases(settings: Settings) -> Examined:
         return Examined(what="leases", where=shown, finding=error.message, fix="see the message")
     try:
         says = await server.ask()
-        board, began_us = server.board(f"doctor-{process_name()}"), monotonic_us()
-        await board.enter(1, ())
-        await board.renew(1)
-        await board.leave(1)
+        board, node_id, began_us = server.board("doctor"), IdSource(SystemClock()).node_id(), monotonic_us()
+        await board.enter(node_id, ())
+        await board.renew(node_id)
+        await board.leave(node_id)
     except Away as error:
         fix = "check the address, or start the server; until then the store keeps the leases"
         return Examined(what="leases", where=shown, finding=str(error), fix=fix)
+    except (Forgotten, LeaseLost):
+        fix = "see whether it evicts keys, was emptied, or is too slow for scheduler.lease"
+        return Examined(what="leases", where=shown, finding="it gave a lease and lost it at once", fix=fix)
     finally:
         await server.close()
     took_ms = (monotonic_us() - began_us) / 1000
