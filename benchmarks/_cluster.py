@@ -1,17 +1,20 @@
 """The parts of a cluster as real processes: `hourhand migrate up`, then `api`, `scheduler` and `worker`.
 
 Each part has its defaults but for the settings that a benchmark names; it is ended by SIGTERM as an operator ends it,
-or killed. Also what benchmarks ask a database: whether a part has its lease, and what became of runs.
+or killed. Also what benchmarks ask: a database, whether a part has its lease and what became of runs; workers, how they
+came by them.
 """
 
 import contextlib
+import re
 import subprocess
 import sys
 import tempfile
 import time
+import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 
 from benchmarks._process import ROOT, Child, environment, free_port, is_ready
 from benchmarks._system import NOOP
@@ -32,6 +35,7 @@ _READY_S = 120.0
 _STOP_S = 60.0
 _PAUSE_S = 0.05
 _BATCH = 1_000
+_TAKEN = re.compile(r'^hourhand_queue_taken_total\{way="(message|store)"\} (\S+)$', re.MULTILINE)
 _LEASED = "SELECT id FROM nodes WHERE name LIKE '%-' || $1 AND lease_until > $2"
 
 
@@ -74,13 +78,14 @@ def migrate(url: str) -> None:
 @contextlib.contextmanager
 def part(url: str, *arguments: str, settings: Mapping[str, str] | None = None) -> Iterator[Part]:
     """One of our commands on a database; does not wait until it is ready."""
-    port = free_port() if arguments[0] == "api" else 0
-    listen = ("--port", str(port)) if port else ()
+    port = free_port()
+    listen = ("--port", str(port)) if arguments[0] == "api" else ()
+    probed = {} if listen else {"telemetry_listen": f"127.0.0.1:{port}"}
     with tempfile.TemporaryFile("w+", prefix="bench-") as log:
         process = subprocess.Popen(
             _command(*arguments, *listen),
             cwd=ROOT,
-            env=_environment(url, settings or {}),
+            env=_environment(url, {**probed, **(settings or {})}),
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
@@ -129,6 +134,32 @@ def check_alive(parts: Sequence[Part]) -> None:
     for one in parts:
         if not one.runs:
             raise SystemExit(f"hourhand {one.name} ended before its time: {one.said()}")
+
+
+class Taken(NamedTuple):
+    """How many runs workers have claimed where there is a broker: because of messages, and by the store's own way."""
+
+    by_message: float
+    by_store: float
+
+    def share(self, before: "Taken") -> float:
+        """Of a hundred since then, those by message."""
+        messages, others = self.by_message - before.by_message, self.by_store - before.by_store
+        return 100 * messages / max(1.0, messages + others)
+
+
+NOTHING_TAKEN = Taken(0, 0)
+
+
+def taken(parts: Sequence[Part]) -> Taken:
+    """What the workers among them say so far."""
+    ways = {"message": 0.0, "store": 0.0}
+    for one in parts:
+        if one.name == "worker":
+            with urllib.request.urlopen(f"http://127.0.0.1:{one.port}/metrics", timeout=_READY_S) as answer:
+                for way, count in _TAKEN.findall(answer.read().decode()):
+                    ways[way] += float(count)
+    return Taken(ways["message"], ways["store"])
 
 
 async def create_jobs(

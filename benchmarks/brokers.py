@@ -54,15 +54,18 @@ def main() -> None:
         found = [cluster_throughput.measure(bench, many.url, options, more) for _ in range(options.rounds)]
         report.figure("whole cycle with history", "runs/s", [one.rate for one in found], at_least(12_000))
         report.figure("whole cycle, slowest 10 s", "runs/s", [one.slowest for one in found])
+        report.figure("whole cycle, share by message", "%", [one.by_message for one in found])
         report.figure("scheduler's memory", "MB", [one.scheduler_mb for one in found])
         report.figure("scheduler's processor", "cores", [one.scheduler_cores for one in found])
         herd = cluster_lateness.Herd(jobs=options.herd, lead_s=2)
         late = [cluster_lateness.measure(bench, herd, more, [("scheduler",)]) for _ in range(options.rounds)]
         report.figure(f"{herd.title}, p99 lateness", "ms", [one.p99 for one in late], below(200))
         report.figure(f"{herd.title}, most", "ms", [one.most for one in late])
+        report.figure(f"{herd.title}, share by message", "%", [one.by_message for one in late])
         spike = cluster_lateness.Herd(jobs=options.spike, lead_s=2)
         worked = cluster_lateness.measure(bench, spike, more, [("scheduler",)])
         report.figure(f"{spike.title}, worked off after", "s", [worked.recorded_s])
+        report.figure(f"{spike.title}, share by message", "%", [worked.by_message])
     report.save()
 
 

@@ -18,7 +18,18 @@ from typing import Any
 
 import uvloop
 
-from benchmarks._cluster import SUCCEEDED, Part, check_alive, create_jobs, migrate, nodes, settle, worker
+from benchmarks._cluster import (
+    NOTHING_TAKEN,
+    SUCCEEDED,
+    Part,
+    check_alive,
+    create_jobs,
+    migrate,
+    nodes,
+    settle,
+    taken,
+    worker,
+)
 from benchmarks._postgres import BenchPostgres, postgres
 from benchmarks._report import Goal, Report, Size, at_least, below, options_of, percentile
 from hourhand.core.instant import SECOND_US
@@ -59,6 +70,7 @@ class Lateness:
     pressure: int
     due_in_a_second: int
     recorded_s: float  # from the due time until all was in history
+    by_message: float  # of a hundred runs, where there is a broker
 
 
 def main() -> None:
@@ -99,10 +111,11 @@ def measure(
         with nodes(bench.databases, url, [*commands, *[worker(room)] * WORKERS], settings) as parts:
             due_at = _create(bench, url, herd)
             recorded_s = _wait_for_all(bench, url, herd, parts, due_at)
+            by_message = taken(parts).share(NOTHING_TAKEN)
         rows = bench.databases.query(_STARTS, database=database_of(url))
     finally:
         bench.databases.drop_database(url)
-    return _lateness(rows, herd, recorded_s)
+    return _lateness(rows, herd, recorded_s, by_message)
 
 
 def _create(bench: BenchPostgres, url: str, herd: Herd) -> int:
@@ -129,7 +142,7 @@ def _wait_for_all(bench: BenchPostgres, url: str, herd: Herd, parts: list[Part],
     return time.time() - due_at / SECOND_US
 
 
-def _lateness(rows: Sequence[Any], herd: Herd, recorded_s: float) -> Lateness:
+def _lateness(rows: Sequence[Any], herd: Herd, recorded_s: float, by_message: float) -> Lateness:
     succeeded = sum(row["state"] == SUCCEEDED for row in rows)
     if not len(rows) == succeeded == herd.jobs:
         raise SystemExit(f"{herd.title}: {len(rows):,} attempts, of which {succeeded:,} succeeded")
@@ -143,6 +156,7 @@ def _lateness(rows: Sequence[Any], herd: Herd, recorded_s: float) -> Lateness:
         pressure=_pressure(rows),
         due_in_a_second=max(Counter(row["due_at"] // SECOND_US for row in rows).values()),
         recorded_s=recorded_s,
+        by_message=by_message,
     )
 
 

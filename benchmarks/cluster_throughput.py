@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import uvloop
 
 from benchmarks import _raw_sql, _steps
-from benchmarks._cluster import SUCCEEDED, check_alive, nodes, worker
+from benchmarks._cluster import SUCCEEDED, check_alive, nodes, taken, worker
 from benchmarks._many_jobs import begin_at, forget_runs, load
 from benchmarks._postgres import BenchPostgres, add_keep_option, postgres
 from benchmarks._report import Report, Size, at_least, below, options_of
@@ -60,6 +60,7 @@ class Found:
     worker_mb: float
     scheduler_cores: float
     worker_cores: float
+    by_message: float  # of a hundred runs, where there is a broker
 
 
 def main() -> None:
@@ -98,11 +99,11 @@ def measure(
         begin_at(url, starts_at)
         begins_at = starts_at + _FULL_S * SECOND_US
         time.sleep((begins_at - _now_at()) / SECOND_US)
-        before = [one.cpu_s() for one in parts]
+        before, taken_before = [one.cpu_s() for one in parts], taken(parts)
         time.sleep(options.seconds)
         check_alive(parts)
         cores = [(one.cpu_s() - cpu_s) / options.seconds for one, cpu_s in zip(parts, before, strict=True)]
-        found = [one.memory_mb() for one in parts]
+        found, by_message = [one.memory_mb() for one in parts], taken(parts).share(taken_before)
         said = [one.said() for one in parts]
     ends_at = begins_at + int(options.seconds * SECOND_US)
     counted = _counted(bench, url, begins_at, ends_at, said)
@@ -115,6 +116,7 @@ def measure(
         worker_mb=max(found[1:]),
         scheduler_cores=cores[0],
         worker_cores=sum(cores[1:]),
+        by_message=by_message,
     )
 
 
