@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 SIMULATION = "simulation"
 UNHEARD = "simulation without hints"
+BROKERED = "simulation with a broker"
 _INTERLEAVINGS = "tests/interleavings/test_interleavings.py"
 STEPPED = f"{_INTERLEAVINGS}::test_some_interleavings_on_postgres"
 STEPPED_ALL = f"{_INTERLEAVINGS}::test_all_interleavings_on_postgres"
@@ -24,7 +25,7 @@ class Mutant(NamedTuple):
     file: str  # below src/hourhand
     old: str
     new: str
-    caught_by: str  # SIMULATION, UNHEARD, or a test
+    caught_by: str  # SIMULATION, UNHEARD, BROKERED, or a test
     invariant: str  # one of those in docs/proof.md
     says: str = ""  # of a test: the words that it fails with
     quick: bool = False  # tried out with every run of the tests
@@ -32,4 +33,4 @@ class Mutant(NamedTuple):
     @property
     def is_simulated(self) -> bool:
         """Whether a seed of the simulation is to notice."""
-        return self.caught_by in (SIMULATION, UNHEARD)
+        return self.caught_by in (SIMULATION, UNHEARD, BROKERED)

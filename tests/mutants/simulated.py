@@ -1,15 +1,15 @@
 """python -m tests.mutants.simulated HOW INVARIANT SEED…: the first of some seeds that breaks an invariant, as one line.
 
 Clusters of the simulation, smaller than those of `make sim`, with a referee who looks at every call. In a simulation
-without hints nobody is told anything. Exits with 1 if a seed did, with 0 if none. Without an invariant (-) any
-violation counts.
+without hints nobody is told anything; in one with a broker, runs go through one that does everything wrong. Exits with 1
+if a seed did, with 0 if none. Without an invariant (-) any violation counts.
 """
 
 import sys
 from typing import Any
 
 from hourhand.core.run import ClaimedRun
-from tests.mutants.mutant import UNHEARD
+from tests.mutants.mutant import BROKERED, UNHEARD
 from tests.mutants.referee import Referee
 from tests.sim import simulation
 from tests.sim.outside import Outside
@@ -56,7 +56,7 @@ def main(how: str, invariant: str, seeds: list[int]) -> int:
     """Look until somebody notices."""
     simulation.World = UnheardWorld if how == UNHEARD else RefereedWorld  # type: ignore[misc]
     for seed in seeds:
-        for violation in run_seed(seed, size=SIZE).violations:
+        for violation in run_seed(seed, size=SIZE, brokered=how == BROKERED).violations:
             if how == UNHEARD and violation.startswith("I10 "):
                 continue  # who is told nothing looks every few seconds, which is no fault of a flood
             if invariant in ("-", violation.partition(" ")[0]):

@@ -8,6 +8,7 @@ from tests.mutants import (
     of_identity,
     of_planning,
     of_postgres,
+    of_queues,
     of_repair,
 )
 
@@ -20,4 +21,5 @@ MUTANTS = (
     *of_durability.MUTANTS,
     *of_graphs.MUTANTS,
     *of_postgres.MUTANTS,
+    *of_queues.MUTANTS,
 )
