@@ -5,6 +5,7 @@ Time comes from the clock it is given and chance from a seed, so that a simulati
 """
 
 import asyncio
+import contextlib
 import random
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
@@ -28,7 +29,7 @@ class Faults(NamedTuple):
 class _Entry(NamedTuple):
     number: int
     visible_at: int
-    text: bytes
+    offer: Offer
 
 
 _ABANDONED_US = 5 * SECOND_US  # what was given for so long and not acknowledged is given again
@@ -66,7 +67,7 @@ class MemoryBroker:
                 self._random.randrange(faults.most_delay_us) if self._random.random() < faults.delay else 0
             )
             self._numbers += 1
-            entry = _Entry(self._numbers, self._now() + delay_us, encode(offer))
+            entry = _Entry(self._numbers, self._now() + delay_us, decode(encode(offer)))
             place = self._random.randrange(len(self.waiting) + 1) if faults.reorder else len(self.waiting)
             self.waiting.insert(place, entry)
         self.tell()
@@ -86,11 +87,22 @@ class MemoryBroker:
         self.given = {}
         self.tell()
 
-    def give(self, entry: _Entry) -> None:
-        """To somebody who reads."""
-        self.waiting.remove(entry)
-        self.given[entry.number] = entry
-        self._given_at[entry.number] = self._now()
+    def give(self, pools: Sequence[str], room: Mapping[int, int]) -> list[Message]:
+        """What can be seen by now of some pools, to somebody who reads, as far as each class has room."""
+        now_at, left = self._now(), dict(room)
+        found: list[Message] = []
+        kept: list[_Entry] = []
+        for entry in self.waiting:
+            offer = entry.offer
+            if entry.visible_at > now_at or offer.pool not in pools or left.get(offer.run_class, 0) <= 0:
+                kept.append(entry)
+                continue
+            left[offer.run_class] -= 1
+            self.given[entry.number] = entry
+            self._given_at[entry.number] = now_at
+            found.append(Message(offer, entry.number))
+        self.waiting = kept
+        return found
 
     def take_over(self) -> None:
         """What somebody has had for long, others may have: it may be dead."""
@@ -105,13 +117,13 @@ class MemoryBroker:
             raise Unavailable("the broker is away")
 
     async def wait(self) -> None:
-        """Until there may be something new; messages that are delayed are looked for now and then."""
+        """Until there may be something new, or what is delayed can be seen; not for ever."""
         self._news.clear()
-        try:
-            async with asyncio.timeout(0.05 if self.waiting else 1.0):
+        now_at = self._now()
+        delayed_us = [entry.visible_at - now_at for entry in self.waiting if entry.visible_at > now_at]
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(min([SECOND_US, *delayed_us]) / SECOND_US):
                 await self._news.wait()
-        except TimeoutError:
-            pass
 
 
 class MemoryOffers:
@@ -143,16 +155,7 @@ class MemoryFeed:
     async def read(self, room: Mapping[int, int]) -> Sequence[Message]:
         self._broker.check()
         self._broker.take_over()
-        left = dict(room)
-        found: list[Message] = []
-        for entry in list(self._broker.waiting):
-            offer = decode(entry.text)
-            if entry.visible_at > self._broker._now() or offer.pool not in self._pools:
-                continue
-            if left.get(offer.run_class, 0) > 0:
-                left[offer.run_class] -= 1
-                self._broker.give(entry)
-                found.append(Message(offer, entry.number))
+        found = self._broker.give(self._pools, room)
         if not found and all(room.values()):
             await self._broker.wait()
         return found
@@ -161,6 +164,7 @@ class MemoryFeed:
         self._broker.check()
         for message in messages:
             self._broker.given.pop(message.place, None)
+            self._broker._given_at.pop(message.place, None)
             self._broker.acked.append(message.offer)
 
     async def close(self) -> None:

@@ -264,6 +264,26 @@ async def test_messages_and_late_runs_have_their_turns(world: World, bench: Benc
     await close(hand)
 
 
+@pytest.mark.parametrize("before", [0, 1])
+async def test_a_tenant_s_flood_keeps_no_other_s_late_runs_waiting(
+    world: World, bench: Bench, before: int
+) -> None:
+    """One place comes free at a time, and claims by message and of late runs take turns: so do the tenants."""
+    await world.create_all([spec(once(START_AT))] * before, tenant="flooding")
+    flood = await world.create_all([spec(once(IN_A_SECOND))] * 60, tenant="flooding")
+    few = await world.create_all([spec(once(IN_A_SECOND))] * 10, tenant="other")
+    hand = await bench.worker(1)
+    world.go_to(IN_A_SECOND + 5 * SECOND_US)
+    await bench.offer(*flood)
+    for _ in range(40 + before):
+        await hand.worker.step(world.now)
+        await quiet()
+        await hand.settle()
+    ids = [key.job_id for key in world.target.keys]
+    assert sum(job.id in ids for job in few) >= 8
+    await close(hand)
+
+
 async def test_a_lost_lease_is_told(world: World, bench: Bench) -> None:
     [job] = await jobs_in_a_second(world, 1)
     hand = await bench.worker()

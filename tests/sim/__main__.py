@@ -1,4 +1,7 @@
-"""Runs seeds by hand: `make sim SEED=7` tells one story in full, `make sim SEEDS=100` looks for trouble."""
+"""Runs seeds by hand: `make sim SEED=7` tells one story in full, `make sim SEEDS=100` looks for trouble.
+
+With ARGS=--broker runs go through a broker that does everything wrong.
+"""
 
 import argparse
 import sys
@@ -18,6 +21,10 @@ def main() -> int:
     parser.add_argument("--seed", type=int, help="one seed")
     parser.add_argument("--seeds", type=int, default=20, help="how many, from 0 on")
     parser.add_argument("--first", type=int, default=0, help="the first of them")
+    parser.add_argument(
+        "--size", type=float, default=1.0, help="how long a story is, 1 being the whole of it"
+    )
+    parser.add_argument("--broker", action="store_true", help="put a bad broker between the processes")
     parser.add_argument("--trace", type=Path, help="write every transition and fault to this file")
     parser.add_argument("--no-shrink", action="store_true", help="leave a failing story as long as it is")
     asked = parser.parse_args()
@@ -26,7 +33,7 @@ def main() -> int:
     told: Counter[str] = Counter()
     pairs: Counter[Pair] = Counter()
     for seed in seeds:
-        script = write_script(seed)
+        script = write_script(seed, size=asked.size, brokered=asked.broker)
         begun_s = time.perf_counter()
         report = run_script(script)
         print(summary(report, time.perf_counter() - begun_s), flush=True)
@@ -36,7 +43,7 @@ def main() -> int:
             asked.trace.write_text(report.trace)
         if report.violations:
             failed = True
-            print(complaint(report))
+            print(complaint(report, asked.size, asked.broker))
             if not asked.no_shrink:
                 tell_shrunk(script, report)
     if len(seeds) > 1:
@@ -57,10 +64,12 @@ def summary(report: Report, took_s: float) -> str:
     )
 
 
-def complaint(report: Report) -> str:
+def complaint(report: Report, size: float = 1.0, brokered: bool = False) -> str:
     """What was violated, and how to see it again."""
     lines = [f"  {violation}" for violation in report.violations[:10]]
-    return "\n".join([*lines, f"  to repeat: make sim SEED={report.seed}"])
+    more = [*([f"--size {size:g}"] if size != 1.0 else []), *(["--broker"] if brokered else [])]
+    arguments = f" ARGS='{' '.join(more)}'" if more else ""
+    return "\n".join([*lines, f"  to repeat: make sim SEED={report.seed}{arguments}"])
 
 
 def tell_shrunk(script: Script, report: Report) -> None:
@@ -70,7 +79,7 @@ def tell_shrunk(script: Script, report: Report) -> None:
     print(f"  {len(shrunk.script.items)} of {len(script.items)} items are enough ({shrunk.tries} tries):")
     for item in shrunk.script.items:
         print(f"    {item.at_us / 1e6:9.3f} s  {item.kind} {item.what} {item.args}")
-    print(complaint(shrunk.report))
+    print("\n".join(f"  {violation}" for violation in shrunk.report.violations[:10]))
 
 
 if __name__ == "__main__":

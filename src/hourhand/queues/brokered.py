@@ -53,6 +53,10 @@ class BrokerQueue:
         self._left: dict[RunKey, int] = {}  # what could not be taken yet, and when to name it again
         self._native_at = 0  # when to look for late runs next
         self._looks = False  # whether it has just done so
+        # Counted apart, since shares and turns go by them: claims that take turns would else see every other number,
+        # and of two tenants the same one would be first each time.
+        self._taken_named = 0
+        self._taken_late = 0
         self._free = 0  # places that the worker had after it was last asked
         self._most_room = 1
         self.on_arrival: Callable[[], None] = lambda: None
@@ -100,12 +104,13 @@ class BrokerQueue:
 
     async def _take_named(self, request: ClaimRequest, now_at: int) -> Claim:
         again = [key for key, at in self._left.items() if at <= now_at][: request.room]
-        chosen = self._choose(request.room - len(again), request.taken_before)
+        chosen = self._choose(request.room - len(again), self._taken_named)
         keys = tuple(dict.fromkeys([*again, *(one.message.offer.key for one in chosen)]))
         if not keys:
             return Claim(runs=[], now_at=now_at, next_at=None, progressed=False, cursors=request.cursors)
         try:
             claim = await self._store.claim(msgspec.structs.replace(request, named=keys, room=len(keys)))
+            self._taken_named += len(claim.runs)
         except BaseException:
             for one in reversed(chosen):
                 one.listener.put_back(one.message)
@@ -151,7 +156,9 @@ class BrokerQueue:
 
     async def _take_late(self, request: ClaimRequest, now_at: int) -> Claim:
         """Claim what is late by the lanes."""
-        late = await self._store.claim(msgspec.structs.replace(request, lead_us=-LATE_US))
+        asked = msgspec.structs.replace(request, lead_us=-LATE_US, taken_before=self._taken_late)
+        late = await self._store.claim(asked)
+        self._taken_late += len(late.runs)
         self._native_at = now_at  # where there were some, there may be more
         if not late.progressed:
             later_at = now_at + LOOK_US if late.next_at is None else min(now_at + LOOK_US, late.next_at)
