@@ -1,16 +1,23 @@
 """A load of runs in every second, and whether each was called once and soon, whatever its broker did."""
 
+import contextlib
 import re
+from collections.abc import Iterator
 
-from tests.chaos.api import now
+from tests.chaos.api import NotSent, now
 from tests.chaos.calls import SECOND_US, Call
 from tests.chaos.cluster import Cluster, Part
 from tests.chaos.process import SinkProcess, wait_for
 
+JOBS = 20
+AWAY_US = 2 * SECOND_US
+LATE_US = 4 * SECOND_US  # two by design, and a busy machine
+CALM_LATE_US = SECOND_US  # before the store's own way finds anything
+
 _TAKEN = re.compile(r'hourhand_queue_taken_total\{way="message"\} ([\d.e+]+)')
 
 
-def make_load(cluster: Cluster, sink: SinkProcess, count: int, **fields: object) -> list[str]:
+def make_load(cluster: Cluster, sink: SinkProcess, count: int = JOBS, **fields: object) -> list[str]:
     """Jobs with times in every second, of all priorities, once each was called."""
     made = []
     for number in range(count):
@@ -31,9 +38,24 @@ def make_load(cluster: Cluster, sink: SinkProcess, count: int, **fields: object)
 
 
 def by_message(*parts: Part) -> float:
-    """How many runs workers have claimed because of messages."""
-    told = [_TAKEN.search(str(part.api.expect(200, "GET", "//metrics"))) for part in parts]
-    return sum(float(found[1]) for found in told if found)
+    """How many runs workers have claimed because of messages; none yet, where one is only about to begin."""
+    return sum(map(_by_message, parts))
+
+
+def _by_message(part: Part) -> float:
+    try:
+        found = _TAKEN.search(str(part.api.expect(200, "GET", "//metrics")))
+    except NotSent:
+        return 0.0
+    return 0.0 if found is None else float(found[1])
+
+
+@contextlib.contextmanager
+def wait_for_messages(after: str, *parts: Part) -> Iterator[None]:
+    """Come back once runs come by message again after what is done meanwhile."""
+    before = by_message(*parts)
+    yield
+    wait_for(f"runs by message after {after}", lambda: by_message(*parts) > before + 2 * JOBS)
 
 
 def wait_until(at: int) -> None:
