@@ -2,12 +2,14 @@
 
 import base64
 import os
+import shutil
 import subprocess
 import uuid
+from pathlib import Path
 from typing import ClassVar
 
 from tests.servers.daemon import Daemon
-from tests.servers.kafka_jars import find_jars
+from tests.servers.kafka_jars import find_jars, kept
 from tests.servers.machine import Account, Unavailable, skip_or_fail
 
 URL_VARIABLE = "HOURHAND_TEST_KAFKA_URL"
@@ -73,7 +75,7 @@ class KafkaServer(Daemon):
             port, controller = self.all_ports
             data = self.home / f"data-{port}"
             settings.write_text(_SETTINGS.format(port=port, controller=controller, data=data))
-            self._format(str(settings))
+            shutil.copytree(kept("storage", self._format), data)
         return self._java("kafka.Kafka", str(settings))
 
     def is_ready(self) -> bool:
@@ -87,9 +89,12 @@ class KafkaServer(Daemon):
         except KafkaException:
             return False
 
-    def _format(self, settings: str) -> None:
+    def _format(self, data: Path) -> None:
+        """Storage that no server has used yet. That of one is as good for another, and making it takes a Java's start."""
         cluster = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
-        program = self._java("kafka.tools.StorageTool", "format", "-t", cluster, "-c", settings)
+        settings = self.home / "format.properties"
+        settings.write_text(_SETTINGS.format(port=1, controller=2, data=data))
+        program = self._java("kafka.tools.StorageTool", "format", "-t", cluster, "-c", str(settings))
         done = subprocess.run(
             program, cwd=self.home, stdin=subprocess.DEVNULL, capture_output=True, text=True
         )

@@ -1,6 +1,6 @@
 """Where Kafka's program is: a distribution on the machine, else its jars by Maven, kept in the user's cache.
 
-What was downloaded once is found again by every later run; runs that need it at the same time download it
+What was downloaded or made once is found again by every later run; runs that need it at the same time do it
 once. The version is pinned here: a cached one is never replaced.
 """
 
@@ -11,7 +11,7 @@ import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from tests.servers.machine import Unavailable
@@ -57,6 +57,18 @@ def cache_directory() -> Path:
     base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     directory = Path(given) if given else Path(base) / "hourhand-tests"
     directory.mkdir(parents=True, exist_ok=True)
+    return directory
+
+
+def kept(name: str, make: Callable[[Path], None]) -> Path:
+    """What this Kafka needs and `make` puts into a directory, unless a run before has done so."""
+    program = next(iter(sorted(find_jars().glob("kafka_2.*.jar")))).stem
+    directory = cache_directory() / f"{program}-{name}"
+    with _alone(cache_directory()):
+        if not directory.is_dir():
+            with tempfile.TemporaryDirectory(dir=directory.parent) as work:
+                make(Path(work, name))
+                Path(work, name).rename(directory)
     return directory
 
 
