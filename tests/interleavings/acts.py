@@ -9,7 +9,7 @@ from hourhand.core.lifecycle import Event
 from hourhand.core.model import AfterTiming, Job, Misfire, MisfirePolicy
 from hourhand.core.report import Report, ReportOutcome, report_token
 from hourhand.errors import Conflict, Invalid
-from hourhand.ports.store import Changed, Claim, LeaseLost
+from hourhand.ports.store import Changed, Claim, ClaimRequest, LeaseLost
 from hourhand.services.reports import Reports
 from hourhand.services.sweeper import Sweeper
 from hourhand.telemetry import Telemetry
@@ -19,6 +19,7 @@ from tests.contract.scene import Scene
 from tests.interleavings.stages import HORIZON_US, Stage, sweep
 
 _NEW_ID = 5_000_000_035
+_SECONDS = 8  # of a job that runs every second, more than any stage has planned
 
 Act = Callable[[Scene, Stage], Awaitable[Any]]
 
@@ -26,6 +27,22 @@ Act = Callable[[Scene, Stage], Awaitable[Any]]
 def claims(place: int, lead_us: int = 0, room: int = 10) -> Act:
     async def act(scene: Scene, stage: Stage) -> Claim:
         return await scene.claim(stage.nodes[place], room, lead_us=lead_us)
+
+    return act
+
+
+def names(place: int, lead_us: int = 0) -> Act:
+    """As a worker that was told by messages of all that there is, and of some that is not."""
+
+    async def act(scene: Scene, stage: Stage) -> Claim:
+        times = (RunKey(stage.job.id, START_AT + second * SECOND_US) for second in range(1, _SECONDS))
+        keys = dict.fromkeys([*(run.key for run in stage.runs), *times])
+        node_id = stage.nodes[place]
+        return await scene.store.claim(
+            ClaimRequest(
+                node_id=node_id, pools=("default",), room=len(keys), lead_us=lead_us, named=tuple(keys)
+            )
+        )
 
     return act
 
