@@ -166,8 +166,10 @@ async def test_segments_taken_over_are_read_from_the_start(world: World) -> None
         await dead.renew()
     assert len(await heir.leases.segments()) < SEGMENTS
     jobs = [await world.create(once(START_AT + 4 * SECOND_US)) for _ in range(12)]
+    await world.create_all([spec_at(13 * SECOND_US // 2)] * 12)
     await heir.go(START_AT + 2 * SECOND_US)
     assert 0 < len(heir.keys) < 12
+    assert 0 < heir.dispatcher.timers < 12
     await heir.leases.renew()
     world.go_to(START_AT + 3 * SECOND_US)
     await heir.leases.renew()
@@ -175,6 +177,7 @@ async def test_segments_taken_over_are_read_from_the_start(world: World) -> None
     await heir.load()
     await heir.offer()
     assert sorted(heir.keys) == sorted(key_of(job, START_AT + 4 * SECOND_US) for job in jobs)
+    assert heir.dispatcher.timers == 12, "and what is to come is known in good time"
 
 
 async def test_without_segments_nothing_is_read(world: World, offering: Offering) -> None:
