@@ -274,7 +274,9 @@ async def test_a_tenant_s_flood_keeps_no_other_s_late_runs_waiting(
     few = await world.create_all([spec(once(IN_A_SECOND))] * 10, tenant="other")
     hand = await bench.worker(1)
     world.go_to(IN_A_SECOND + 5 * SECOND_US)
-    await bench.offer(*reversed(flood))  # the others first, so that no message is of a run that was taken as late
+    await bench.offer(
+        *reversed(flood)
+    )  # the others first, so that no message is of a run that was taken as late
     for _ in range(40 + before):
         await hand.worker.step(world.now)
         await quiet()
