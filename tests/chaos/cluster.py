@@ -82,12 +82,15 @@ class Cluster:
         more: Mapping[str, str] | None = None,
         worker_arguments: Sequence[str] = (),
         server_settings: Mapping[str, str] | None = None,
+        urls: Sequence[str] = (),
     ) -> None:
+        """`urls`: databases with our schema that are there already, instead of servers of its own."""
         self.folder = folder
         self.servers = [
-            PostgresServer(durable=durable, settings=server_settings or {}) for _ in range(databases)
+            PostgresServer(durable=durable, settings=server_settings or {})
+            for _ in range(0 if urls else databases)
         ]
-        self.urls: list[str] = []
+        self.urls = list(urls)
         self.parts: list[Part] = []
         self._counts = {"api": apis, "scheduler": schedulers, "worker": workers}
         self._more = dict(more or {})
@@ -104,6 +107,8 @@ class Cluster:
 
     def prepare(self) -> None:
         """Servers with our schema, and nobody who uses them."""
+        if self.urls:
+            return
         for server in self.servers:
             self.urls.append(server.start().create_database(_DATABASE))
         done = subprocess.run(

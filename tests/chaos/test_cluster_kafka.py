@@ -8,6 +8,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -27,7 +28,6 @@ from tests.chaos.messages import (
 )
 from tests.chaos.process import SinkProcess, environment, wait_for
 from tests.servers.kafka import KafkaServer, require_kafka
-from tests.servers.postgres import require_postgres
 
 
 @pytest.fixture
@@ -38,11 +38,9 @@ def kafka() -> Iterator[KafkaServer]:
 
 
 @pytest.fixture
-def cluster(tmp_path_factory: pytest.TempPathFactory, kafka: KafkaServer) -> Iterator[Cluster]:
-    require_postgres()
+def cluster(tmp_path: Path, migrated_url: str, kafka: KafkaServer) -> Iterator[Cluster]:
     more = {"HOURHAND_QUEUE_URL": f"{kafka.url}/triggers?partitions=4", "HOURHAND_WORKER_DRAIN": "2s"}
-    folder = tmp_path_factory.mktemp("kafka")
-    with Cluster(folder, apis=1, schedulers=1, workers=1, durable=False, more=more) as cluster:
+    with Cluster(tmp_path, apis=1, schedulers=1, workers=1, urls=[migrated_url], more=more) as cluster:
         yield cluster
 
 

@@ -5,6 +5,7 @@ empty replica that took over; a second worker joins and leaves, and the schedule
 """
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -23,7 +24,6 @@ from tests.chaos.messages import (
     wait_until,
 )
 from tests.chaos.process import SinkProcess, wait_for
-from tests.servers.postgres import require_postgres
 from tests.servers.redis import RedisServer, ask, require_redis
 
 TAKEOVER_US = 5 * SECOND_US
@@ -37,11 +37,9 @@ def redis() -> Iterator[RedisServer]:
 
 
 @pytest.fixture
-def cluster(tmp_path_factory: pytest.TempPathFactory, redis: RedisServer) -> Iterator[Cluster]:
-    require_postgres()
+def cluster(tmp_path: Path, migrated_url: str, redis: RedisServer) -> Iterator[Cluster]:
     more = {"HOURHAND_QUEUE_URL": redis.url, "HOURHAND_WORKER_DRAIN": "2s"}
-    folder = tmp_path_factory.mktemp("redis")
-    with Cluster(folder, apis=1, schedulers=2, workers=1, durable=False, more=more) as cluster:
+    with Cluster(tmp_path, apis=1, schedulers=2, workers=1, urls=[migrated_url], more=more) as cluster:
         yield cluster
 
 

@@ -35,6 +35,7 @@ class Pair:
     up: Command
     other: Command
     api: Api
+    probe: Api  # of the other
 
     def holdings(self) -> dict[str, int]:
         """How many segments each process has in the store."""
@@ -88,7 +89,9 @@ def pair(request: pytest.FixtureRequest, migrated_url: str, tmp_path: Path) -> I
         for command in (up, other):
             wait_for(f"{command.name} ready", command.is_ready, START_S)
         postgres = request.getfixturevalue("postgres_server")
-        yield Pair(postgres=postgres, url=migrated_url, server=server, up=up, other=other, api=api)
+        yield Pair(
+            postgres=postgres, url=migrated_url, server=server, up=up, other=other, api=api, probe=probe
+        )
     finally:
         up.kill()
         other.kill()
@@ -114,7 +117,7 @@ def test_a_killed_scheduler_is_replaced_in_time_and_a_lost_lease_server_delays_n
     wait_for("some seconds without it", lambda: now() > from_at + AWAY_US, within_s=60)
     assert pair.fences() == fences, "nobody lost anything"
     pair.server.start()
-    wait_for("word of its return", lambda: pair.lease_server(pair.api) == "ok")
+    wait_for("word of its return", lambda: {*map(pair.lease_server, (pair.api, pair.probe))} == {"ok"})
     assert pair.fences() == fences
 
     assert pair.other.process is not None
