@@ -20,6 +20,14 @@ _START_S = 60.0
 _STOP_S = 20.0
 _TRIES = 5  # a free port may be taken before the server listens on it
 
+# Ends a server whose owner is gone without a word: $1 is the owner, $2 the server's directory. Whoever has its pid by
+# then is asked where it lives.
+_GUARD = """(
+while kill -0 "$1" && [ -d "$2" ]; do sleep 1; done
+pid=$(cat "$2/pid") && [ "$(readlink "/proc/$pid/cwd")" = "$2" ] && kill -KILL "$pid"
+rm -rf "$2"
+) &"""
+
 
 class Daemon(abc.ABC):
     """One server on 127.0.0.1; a context manager that starts and stops it."""
@@ -87,18 +95,19 @@ class Daemon(abc.ABC):
             return None
         return pid if is_running(pid) else None
 
-    def start(self, *, stop_at_exit: bool = True) -> Self:
+    def start(self, *, owner: int | None = None) -> Self:
         """Return once it answers. After `halt` or `kill` it has the same port, and what data it kept.
 
-        One that runs is left as it is: a second one would take its place in the directory, and nobody could stop it.
+        It ends with its `owner`, a process; else with this one. One that runs is left as it is: a second one would take its place in the directory, and nobody could stop it.
         """
         if self._home is not None and self.pid is not None:
             return self
         if self._home is None:
             self.command()  # whatever is missing is said before anything is left behind
             self._home = make_directory(f"hourhand-{self.name}-")
-            if stop_at_exit:
+            if owner is None:
                 atexit.register(self._stop_at_exit, os.getpid())
+            self._guard(os.getpid() if owner is None else owner)
         if self._ports:
             if not self._launch():
                 raise RuntimeError(f"{self.name} did not start again: {self._said()}")
@@ -144,6 +153,18 @@ class Daemon(abc.ABC):
 
     def __exit__(self, *_: object) -> None:
         self.stop()
+
+    def _guard(self, owner: int) -> None:
+        """See to it that nothing outlives an owner that is killed."""
+        subprocess.run(
+            ["/bin/sh", "-c", _GUARD, "guard", str(owner), str(self.home)],
+            cwd="/",
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+            check=True,
+        )
 
     def _launch_first(self) -> None:
         """Find ports that it can have."""

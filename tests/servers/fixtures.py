@@ -41,6 +41,7 @@ def pytest_configure(config: pytest.Config) -> None:
     """Give the run a directory that its workers inherit through the environment."""
     if not hasattr(config, "workerinput"):
         config.stash[_RUN] = Path(tempfile.mkdtemp(prefix="hourhand-test-run-"))
+        (config.stash[_RUN] / "pid").write_text(str(os.getpid()))
         os.environ[_RUN_VARIABLE] = str(config.stash[_RUN])
 
 
@@ -180,7 +181,7 @@ def shared_daemon(kind: type[_DaemonT]) -> _DaemonT:
         with contextlib.suppress(FileNotFoundError):
             return _shared_daemon(run, kind)
         try:
-            server = kind().start(stop_at_exit=False)
+            server = kind().start(owner=int((run / "pid").read_text()))
         except Unavailable as error:
             skip_or_fail(str(error))
         state = {"home": str(server.home), "ports": server.all_ports}

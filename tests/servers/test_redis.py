@@ -62,7 +62,7 @@ def test_a_start_that_is_interrupted_leaves_nothing_behind(monkeypatch: pytest.M
 
     monkeypatch.setattr(RedisServer, "is_ready", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        RedisServer().start(stop_at_exit=False)
+        RedisServer().start(owner=os.getpid())
     [(pid, home)] = seen
     assert pid is not None
     assert not is_running(pid)
@@ -118,6 +118,21 @@ def test_the_end_of_the_interpreter_stops_the_server() -> None:
     pid, home = ended.stdout.split()
     wait_until("end of the server", lambda: not is_running(int(pid)), ANSWER_S)
     assert not Path(home).exists()
+
+
+def test_a_killed_interpreter_takes_its_server_along() -> None:
+    redis.require_redis()
+    program = (
+        "import os, signal\n"
+        "from tests.servers.redis import RedisServer\n"
+        "server = RedisServer().start()\n"
+        "print(server.pid, server.home, flush=True)\n"
+        "os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    ended = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True)
+    pid, home = ended.stdout.split()
+    wait_until("end of the server", lambda: not Path(home).exists(), ANSWER_S)
+    assert not is_running(int(pid))
 
 
 def test_without_any_program_the_reason_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
