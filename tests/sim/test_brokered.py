@@ -5,7 +5,7 @@ import pytest
 from tests.sim.__main__ import complaint
 from tests.sim.simulation import run_seed
 
-SEEDS = (14, 200, 202, 203, 206)
+SEEDS = (200, 202, 203, 206, 14)
 SIZE = 0.4
 SHORT = 0.15
 
