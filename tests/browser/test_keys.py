@@ -107,6 +107,21 @@ def test_a_dialog_keeps_the_focus_and_gives_it_back(tab: Tab, server: Server) ->
     expect(opener).to_be_focused()
 
 
+def test_a_key_right_after_esc_is_meant_for_the_page(tab: Tab, server: Server) -> None:
+    page = tab.open(f"/jobs/{server.job('pressed soon')}")
+    expect(page.get_by_role("heading", name="pressed soon")).to_be_visible()
+    tab.press("p")
+    expect(page.get_by_role("dialog")).to_be_visible()
+    page.evaluate(  # before the browser has told that the dialog is closed
+        """() => {
+            document.querySelector("dialog").close();
+            document.body.dispatchEvent(new KeyboardEvent("keydown", { key: "r", bubbles: true }));
+        }"""
+    )
+    tab.toast("Started")
+    expect(page.locator("dialog")).to_have_count(0)
+
+
 def test_a_new_view_takes_the_focus_and_the_title(tab: Tab) -> None:
     page = tab.open("/")
     page.get_by_role("navigation", name="Views", exact=True).get_by_role("link", name="Dead letters").focus()

@@ -12,6 +12,13 @@ export function close() {
   open.value = null;
 }
 
+// The browser hides a dialog at Esc and tells of it a moment later: a key in between is meant for the page.
+export function isOpen() {
+  const dialog = document.querySelector("dialog[data-shown]");
+  if (dialog && !dialog.open) close();
+  return open.peek() !== null;
+}
+
 export function DialogHost() {
   if (!open.value) return null;
   const { component: Component, properties } = open.value;
@@ -24,6 +31,7 @@ export function Dialog({ title, children, wide = false, onSubmit, actions }) {
   useEffect(() => {
     const before = document.activeElement;
     place.current.showModal();
+    place.current.dataset.shown = "";
     return () => before?.isConnected && before.focus();
   }, []);
   const submit = (event) => {

@@ -2,7 +2,7 @@
 import { html, useLayoutEffect, useRef } from "../html.js";
 import { singleKeys } from "../settings.js";
 import { go } from "../router.js";
-import { Dialog, close, open, show } from "./dialog.js";
+import { Dialog, close, isOpen, show } from "./dialog.js";
 
 const handlers = []; // the innermost last
 const PATIENCE_MS = 1200;
@@ -24,7 +24,7 @@ export function useKeys(keys) {
 
 export function begin() {
   document.addEventListener("keydown", (event) => {
-    if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || open.peek()) return;
+    if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || isOpen()) return;
     const typing = isTyping(event.target);
     if (event.key === "Escape") {
       if (typing) event.target.blur();
