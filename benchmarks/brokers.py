@@ -4,7 +4,7 @@ Real processes on a durable PostgreSQL with a real broker, all on this machine, 
 `cluster_lateness`. The bare client does nothing but what our adapter does with the broker, so it is the limit. The
 share by message says how many runs were claimed because of messages; the others came by the store's own way.
 
-    python -m benchmarks.brokers --broker redis|kafka [--jobs 100000] [--demand 16000] [--seconds 30] [--rounds 3] [--quick]
+    python -m benchmarks.brokers --broker redis|kafka [--jobs 400000] [--demand 16000] [--seconds 30] [--rounds 3] [--quick]
 """
 
 import argparse
@@ -17,7 +17,7 @@ import uvloop
 
 from benchmarks import cluster_lateness, cluster_throughput
 from benchmarks._many_jobs import load
-from benchmarks._postgres import postgres
+from benchmarks._postgres import BenchPostgres, postgres
 from benchmarks._report import Report, Size, at_least, below, options_of
 from hourhand.core.model import Priority
 from hourhand.core.offer import Offer
@@ -34,7 +34,7 @@ def main() -> None:
     """All of it for one broker."""
     options = options_of(
         __doc__ or "",
-        Size("jobs", 100_000, 20_000, "jobs with mixed rules"),
+        Size("jobs", 400_000, 20_000, "jobs with mixed rules"),
         Size("seconds", 30.0, 10.0, "of steady work to measure"),
         Size("demand", 16_000, 1_000, "runs a second that the jobs ask for"),
         Size("workers", 2, 2, "worker processes"),
@@ -42,11 +42,11 @@ def main() -> None:
         Size("messages", 200_000, 10_000, "messages for the bare client"),
         Size("herd", 10_000, 500, "jobs due at one instant"),
         Size("spike", 500_000, 5_000, "jobs due at one instant that must be worked off"),
-        also=_add_broker,
+        also=add_broker,
     )
     report = Report("brokers", options)
     report.variant = f"_{options.broker}"
-    with _broker(options.broker) as url, postgres() as bench:
+    with broker(options.broker) as url, postgres() as bench:
         report.note(f"PostgreSQL with {', '.join(bench.differing)}; runs go through {options.broker}")
         _tell_bare(report, options, url)
         more = {"queue_url": url}
@@ -62,11 +62,25 @@ def main() -> None:
         report.figure(f"{herd.title}, p99 lateness", "ms", [one.p99 for one in late], below(200))
         report.figure(f"{herd.title}, most", "ms", [one.most for one in late])
         report.figure(f"{herd.title}, share by message", "%", [one.by_message for one in late])
-        spike = cluster_lateness.Herd(jobs=options.spike, lead_s=2)
-        worked = cluster_lateness.measure(bench, spike, more, [("scheduler",)])
-        report.figure(f"{spike.title}, worked off after", "s", [worked.recorded_s])
-        report.figure(f"{spike.title}, share by message", "%", [worked.by_message])
+        _tell_spike(report, options, bench, more)
     report.save()
+
+
+def _tell_spike(
+    report: Report, options: argparse.Namespace, bench: BenchPostgres, more: Mapping[str, str]
+) -> None:
+    """Far more runs due at once than workers have room for; the least important jobs are the oldest."""
+    spike = cluster_lateness.Herd(
+        jobs=options.spike, lead_s=2, priorities=tuple(reversed(Priority)), room=options.concurrency
+    )
+    found = cluster_lateness.measure(bench, spike, more, [("scheduler",)])
+    report.figure(f"{spike.title}, worked off after", "s", [found.recorded_s])
+    report.figure(f"{spike.title}, worker's memory at most", "MB", [found.worker_mb], below(500))
+    report.figure(f"{spike.title}, share by message", "%", [found.by_message])
+    for priority in Priority:
+        half_s, all_s = found.started[priority.name.lower()]
+        report.figure(f"{spike.title}, half of {priority.name} started after", "s", [half_s])
+        report.figure(f"{spike.title}, all of {priority.name} started after", "s", [all_s])
 
 
 def _tell_bare(report: Report, options: argparse.Namespace, url: str) -> None:
@@ -115,7 +129,8 @@ def _sides(broker: str, url: str) -> tuple[Offers, Feed]:
 
 
 @contextlib.contextmanager
-def _broker(name: str) -> Iterator[str]:
+def broker(name: str) -> Iterator[str]:
+    """A real one of this kind, and its URL."""
     servers: dict[str, Callable[[], Any]] = {"redis": RedisServer, "kafka": _kafka}
     with servers[name]() as server:
         yield server.url
@@ -126,7 +141,8 @@ def _kafka() -> KafkaServer:
     return KafkaServer(quick=False, heap_mb=1024)
 
 
-def _add_broker(parser: argparse.ArgumentParser) -> None:
+def add_broker(parser: argparse.ArgumentParser) -> None:
+    """The option that says which."""
     parser.add_argument("--broker", choices=("redis", "kafka"), default="redis")
 
 

@@ -33,7 +33,7 @@ from benchmarks._cluster import (
 from benchmarks._postgres import BenchPostgres, postgres
 from benchmarks._report import Goal, Report, Size, at_least, below, options_of, percentile
 from hourhand.core.instant import SECOND_US
-from hourhand.core.model import OnceTiming
+from hourhand.core.model import OnceTiming, Priority
 from tests.servers.postgres_databases import database_of
 
 WORKERS = 2
@@ -43,6 +43,10 @@ _MARGIN_S = 6.0  # from the last job to the first claim
 
 _LEFT = "SELECT EXISTS (SELECT FROM planned) OR EXISTS (SELECT FROM running)"
 _STARTS = "SELECT due_at, started_at, state FROM history"
+_BY_PRIORITY = """
+SELECT j.name, percentile_disc(0.5) WITHIN GROUP (ORDER BY h.started_at - h.due_at) / 1e6 AS middle_s,
+    max(h.started_at - h.due_at) / 1e6 AS last_s FROM history AS h JOIN jobs AS j ON j.id = h.job_id GROUP BY j.name
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +56,8 @@ class Herd:
     jobs: int
     lead_s: float
     jitter_s: int = 0
+    priorities: Sequence[Priority] = (Priority.MEDIUM,)  # in equal parts, created in this order
+    room: int | None = None  # of each worker; None: together they have room for all
 
     @property
     def title(self) -> str:
@@ -71,6 +77,10 @@ class Lateness:
     due_in_a_second: int
     recorded_s: float  # from the due time until all was in history
     by_message: float  # of a hundred runs, where there is a broker
+    started: Mapping[
+        str, tuple[float, float]
+    ]  # by priority: seconds until half of them and until all had started
+    worker_mb: float  # at most
 
 
 def main() -> None:
@@ -104,18 +114,22 @@ def measure(
 ) -> Lateness:
     """Let one herd fire in a database of its own; with `more` settings, and processes beside the workers."""
     url = bench.databases.create_database()
-    room = max(100, herd.jobs * 11 // 10 // WORKERS)
+    room = herd.room or max(100, herd.jobs * 11 // 10 // WORKERS)
     settings = {"scheduler_lead": f"{int(herd.lead_s * 1000)}ms", "telemetry_log": "warning", **(more or {})}
     try:
         migrate(url)
         with nodes(bench.databases, url, [*commands, *[worker(room)] * WORKERS], settings) as parts:
             due_at = _create(bench, url, herd)
-            recorded_s = _wait_for_all(bench, url, herd, parts, due_at)
+            recorded_s, worker_mb = _wait_for_all(bench, url, herd, parts, due_at)
             by_message = taken(parts).share(NOTHING_TAKEN)
         rows = bench.databases.query(_STARTS, database=database_of(url))
+        found = bench.databases.query(_BY_PRIORITY, database=database_of(url))
+        started = {name: (float(middle_s), float(last_s)) for name, middle_s, last_s in found}
     finally:
         bench.databases.drop_database(url)
-    return _lateness(rows, herd, recorded_s, by_message)
+    return _lateness(
+        rows, herd, recorded_s=recorded_s, by_message=by_message, started=started, worker_mb=worker_mb
+    )
 
 
 def _create(bench: BenchPostgres, url: str, herd: Herd) -> int:
@@ -123,26 +137,36 @@ def _create(bench: BenchPostgres, url: str, herd: Herd) -> int:
     due_at = time.time_ns() // 1000 + int((herd.jobs / IMPORT_RATE + herd.lead_s + _MARGIN_S) * SECOND_US)
     due_at -= due_at % SECOND_US
     jitter_us = herd.jitter_s * SECOND_US
-    uvloop.run(create_jobs(url, [OnceTiming(at=due_at)] * herd.jobs, jitter_us=jitter_us))
+    shares = [herd.jobs * (n + 1) // len(herd.priorities) for n in range(len(herd.priorities))]
+    for priority, begin, end in zip(herd.priorities, [0, *shares], shares, strict=False):
+        timings = [OnceTiming(at=due_at)] * (end - begin)
+        uvloop.run(
+            create_jobs(url, timings, jitter_us=jitter_us, priority=priority, name=priority.name.lower())
+        )
     settle(bench.databases, url)
     if time.time_ns() // 1000 > due_at - int((herd.lead_s + 1) * SECOND_US):
         raise SystemExit("the import took too long for this measurement; lower IMPORT_RATE")
     return due_at
 
 
-def _wait_for_all(bench: BenchPostgres, url: str, herd: Herd, parts: list[Part], due_at: int) -> float:
-    """How long it took from the due time until the last outcome was in history."""
+def _wait_for_all(
+    bench: BenchPostgres, url: str, herd: Herd, parts: list[Part], due_at: int
+) -> tuple[float, float]:
+    """How long it took from the due time until the last outcome was in history; and what a worker took of memory."""
     time.sleep(due_at / SECOND_US - time.time() + herd.jitter_s)
     end_s = time.monotonic() + PATIENCE_S
+    workers = [one for one in parts if one.name == "worker"]
+    worker_mb = 0.0
     while bench.databases.query(_LEFT, database=database_of(url))[0][0]:
         check_alive(parts)
         if time.monotonic() > end_s:
             raise SystemExit(f"{herd.title}: not done after {PATIENCE_S:g} s")
+        worker_mb = max([worker_mb, *(one.memory_mb() for one in workers)])
         time.sleep(0.2)
-    return time.time() - due_at / SECOND_US
+    return time.time() - due_at / SECOND_US, worker_mb
 
 
-def _lateness(rows: Sequence[Any], herd: Herd, recorded_s: float, by_message: float) -> Lateness:
+def _lateness(rows: Sequence[Any], herd: Herd, **found: Any) -> Lateness:
     succeeded = sum(row["state"] == SUCCEEDED for row in rows)
     if not len(rows) == succeeded == herd.jobs:
         raise SystemExit(f"{herd.title}: {len(rows):,} attempts, of which {succeeded:,} succeeded")
@@ -155,8 +179,7 @@ def _lateness(rows: Sequence[Any], herd: Herd, recorded_s: float, by_message: fl
         most=lags_ms[-1],
         pressure=_pressure(rows),
         due_in_a_second=max(Counter(row["due_at"] // SECOND_US for row in rows).values()),
-        recorded_s=recorded_s,
-        by_message=by_message,
+        **found,
     )
 
 

@@ -5,9 +5,11 @@ import asyncio
 import pytest
 
 from hourhand.core.instant import SECOND_US
+from hourhand.core.lanes import BRIEF_LEAD_US
 from hourhand.core.model import Delivery, Job, Overlap, Priority
 from hourhand.core.offer import Offer
 from hourhand.errors import Unavailable
+from hourhand.ports.queue import Message
 from hourhand.ports.store import ClaimRequest, LeaseLost
 from hourhand.queues import brokered as module
 from hourhand.queues.brokered import LATE_US, LOOK_US
@@ -188,15 +190,40 @@ async def test_high_comes_first_and_the_others_have_their_floor(world: World, be
     medium = await jobs_in_a_second(world, 30)
     low = await jobs_in_a_second(world, 30, priority=Priority.LOW)
     hand = await bench.worker(20)
+    await hand.go(IN_A_SECOND - BRIEF_LEAD_US)
     await bench.offer(*low, *medium, *high)
     await hand.claim()
-    classes = [attempt.run.spec.priority for attempt in hand.worker._in_hand.values()]
-    assert (classes.count(Priority.HIGH), classes.count(Priority.MEDIUM), classes.count(Priority.LOW)) == (
-        17,
-        2,
-        1,
-    )
+    assert taken_by_class(hand) == [17, 2, 1]
     await close(hand)
+
+
+async def test_what_is_not_due_yet_goes_by_its_time_and_not_by_its_class(world: World, bench: Bench) -> None:
+    """Else runs of the highest class would wait in places that others need before them."""
+    later = IN_A_SECOND + 500 * MS
+    high = await world.create_all([spec(once(later), priority=Priority.HIGH)] * 30)
+    low = await jobs_in_a_second(world, 15, priority=Priority.LOW)
+    hand = await bench.worker(20)
+    await bench.offer(*low)
+    await bench.offer(*high, at=later)
+    await hand.claim()
+    assert taken_by_class(hand) == [5, 0, 15]
+    await close(hand)
+
+
+def test_those_that_are_due_first_are_first_however_late_their_messages() -> None:
+    buffer = module._Buffer()
+    for job_id, due_at in enumerate((30, 10, 20, 10)):
+        offer = Offer(job_id=job_id, scheduled_at=due_at, due_at=due_at, fence=0, run_class=0)
+        buffer.add(Message(offer, None))
+    assert (len(buffer), buffer.first_at, buffer.count(20)) == (4, 10, 3)
+    assert [message.offer.job_id for message in buffer.take(2, 20)] == [1, 3]
+    assert [message.offer.job_id for message in buffer.take(2, 20)] == [2]
+    assert buffer.take(2, 29) == []
+
+
+def taken_by_class(hand: Hand) -> list[int]:
+    classes = [attempt.run.spec.priority for attempt in hand.worker._in_hand.values()]
+    return [classes.count(priority) for priority in Priority]
 
 
 async def test_a_full_worker_stops_reading(world: World, bench: Bench) -> None:

@@ -75,7 +75,7 @@ async def test_a_run_that_loses_every_worker_becomes_a_dead_letter(world: World)
     for _ in range(3):
         await lose_a_worker(world)
         await world.sweep()
-        world.go_to(world.now + 4 * SECOND_US)  # the last chance comes apart from the others'
+        world.go_to(world.now + 6 * SECOND_US)  # the last chance comes apart from the others'
     assert await world.is_dead(job, START_AT)
     assert (await world.view(job, START_AT)).tries == 3
     await world.plan()
@@ -89,8 +89,8 @@ async def test_last_chances_come_one_by_one_so_that_only_the_culprit_uses_them_u
     await lose_a_worker(world)
     await world.sweep()
     due = sorted([(await world.view(job, START_AT)).due_at for job in jobs])
-    assert due == [world.now + number * 3 * SECOND_US for number in (1, 2, 3, 4)]
-    world.go_to(due[0])
+    assert due == [world.now + number * 5 * SECOND_US for number in (1, 2, 3, 4)]
+    world.go_to(due[0] + 2 * SECOND_US)  # the latest moment at which it begins, where no message tells of it
     hand = await world.worker()
     await hand.claim()
     assert hand.in_hand == 1  # the next is not taken ahead, or it would go down with this one
@@ -110,8 +110,8 @@ async def test_so_they_do_where_a_dead_worker_is_noticed_by_deadlines_before_its
     assert world.now < START_AT + LEASE_US
     await world.sweep()
     due = sorted([(await world.view(job, START_AT)).due_at for job in jobs])
-    assert all(later - sooner >= 3 * SECOND_US for sooner, later in pairwise(due))
-    assert world.now + max(3, backoff_s * 0.8) * SECOND_US <= due[0], "its backoff counts too"
+    assert all(later - sooner >= 5 * SECOND_US for sooner, later in pairwise(due))
+    assert world.now + max(5, backoff_s * 0.8) * SECOND_US <= due[0], "its backoff counts too"
 
 
 async def test_at_most_once_runs_of_a_lost_worker_become_dead_letters(world: World) -> None:

@@ -7,6 +7,7 @@ any case runs that are late are claimed by the lanes of the store: that is what 
 
 import asyncio
 import contextlib
+import heapq
 from collections import deque
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
@@ -16,7 +17,7 @@ import msgspec
 from hourhand.clock import Clock
 from hourhand.core.identity import RunKey
 from hourhand.core.instant import SECOND_US
-from hourhand.core.lanes import divide
+from hourhand.core.lanes import BRIEF_LEAD_US, divide
 from hourhand.core.model import Priority
 from hourhand.errors import Unavailable
 from hourhand.ports.queue import Feed, Message
@@ -34,6 +35,7 @@ _MOST_LEFT = 10_000
 _NAME_AGAIN_US = SECOND_US // 2  # a slot may have become free before a run's time
 _NAME_SOON_US = 50_000
 _MOST_ACKS = 20_000
+_NEVER = 2**63 - 1  # an instant beyond all others
 _GLANCE_S = 0.02  # how often classes with room are looked at while others have none
 _FIRST_PAUSE_S = 0.1
 _MOST_PAUSE_S = 1.0
@@ -74,18 +76,21 @@ class BrokerQueue:
         """Claim what messages name, or what is late if it is time to look for it; one of them at a time."""
         now_at = self._clock.now()
         self._most_room = max(self._most_room, request.room)
-        has_named = self._has_named(now_at)
+        until_at = now_at + request.lead_us
+        has_named = self._has_named(now_at, until_at)
         is_time = not now_at < self._native_at <= now_at + LOOK_US
         self._looks = is_time and not (self._looks and has_named)  # messages have their turn in between
         if self._looks:
             room = -(-request.room // _KEPT_BACK) if has_named else request.room
             claim = await self._take_late(msgspec.structs.replace(request, room=room), now_at)
         else:
-            claim = await self._take_named(request, now_at)
+            claim = await self._take_named(request, now_at, until_at)
         self._free = request.room - len(claim.runs)
         for listener in self._listeners:
             listener.resume()
         moments = [self._native_at, *([min(self._left.values())] if self._left else [])]
+        if until_at < (first_at := self._first_at()) < _NEVER:
+            moments.append(first_at - request.lead_us)
         return Claim(
             runs=claim.runs,
             now_at=now_at,
@@ -96,15 +101,19 @@ class BrokerQueue:
 
     # --- by message
 
-    def _has_named(self, now_at: int) -> bool:
-        """Whether there are runs to claim by name."""
+    def _has_named(self, now_at: int, until_at: int) -> bool:
+        """Whether there are runs to claim by name, and to begin not later than so."""
         if any(at <= now_at for at in self._left.values()):
             return True
-        return any(buffer for listener in self._listeners for buffer in listener.buffers.values())
+        return self._first_at() <= until_at
 
-    async def _take_named(self, request: ClaimRequest, now_at: int) -> Claim:
+    def _first_at(self) -> int:
+        """When the first run is due of which there is a message."""
+        return min(buffer.first_at for listener in self._listeners for buffer in listener.buffers.values())
+
+    async def _take_named(self, request: ClaimRequest, now_at: int, until_at: int) -> Claim:
         again = [key for key, at in self._left.items() if at <= now_at][: request.room]
-        chosen = self._choose(request.room - len(again), self._taken_named)
+        chosen = self._choose(request.room - len(again), now_at, until_at)
         keys = tuple(dict.fromkeys([*again, *(one.message.offer.key for one in chosen)]))
         if not keys:
             return Claim(runs=[], now_at=now_at, next_at=None, progressed=False, cursors=request.cursors)
@@ -112,7 +121,7 @@ class BrokerQueue:
             claim = await self._store.claim(msgspec.structs.replace(request, named=keys, room=len(keys)))
             self._taken_named += len(claim.runs)
         except BaseException:
-            for one in reversed(chosen):
+            for one in chosen:
                 one.listener.put_back(one.message)
             raise
         for one in chosen:
@@ -124,21 +133,28 @@ class BrokerQueue:
         self._telemetry.queue_taken(by_message=taken, stale=len(keys) - taken - len(claim.left))
         return claim
 
-    def _choose(self, room: int, taken_before: int) -> list["_Buffered"]:
-        """Messages for so many places, divided among the classes as the store divides them."""
-        if room <= 0:
-            return []
+    def _choose(self, room: int, now_at: int, until_at: int) -> list["_Buffered"]:
+        """Messages for so many places. What is due goes by class, as the store divides places; what is not yet, by its
+        time: else the highest class would fill the places ahead of time that others need now."""
+        soon_at = min(until_at, now_at + BRIEF_LEAD_US)
         waiting = {
-            run_class: sum(len(listener.buffers[run_class]) for listener in self._listeners)
+            run_class: sum(listener.buffers[run_class].count(soon_at) for listener in self._listeners)
             for run_class in _CLASSES
         }
         chosen: list[_Buffered] = []
-        for run_class, share in sorted(divide(room, waiting, taken_before).items()):
+        shares = divide(room, waiting, self._taken_named)
+        for run_class in _CLASSES:
+            share = shares[run_class]
             for listener in self._listeners:
-                buffer = listener.buffers.get(run_class, _NOTHING)
-                while share > 0 and buffer:
-                    chosen.append(_Buffered(listener, buffer.popleft()))
-                    share -= 1
+                messages = listener.buffers[run_class].take(share, soon_at)
+                chosen += [_Buffered(listener, message) for message in messages]
+                share -= len(messages)
+        heads = [(listener, buffer) for listener in self._listeners for buffer in listener.buffers.values()]
+        while len(chosen) < room and heads:
+            listener, buffer = min(heads, key=lambda head: head[1].first_at)
+            if buffer.first_at > until_at:
+                break
+            chosen += [_Buffered(listener, message) for message in buffer.take(1, until_at)]
         return chosen
 
     def _leave(self, left: Sequence[LeftRun], lead_us: int, now_at: int) -> None:
@@ -179,6 +195,38 @@ class BrokerQueue:
         self.on_arrival()
 
 
+class _Buffer:
+    """Messages of a class, those first whose runs are due first: the stream is not always in that order."""
+
+    def __init__(self) -> None:
+        self._heap: list[tuple[int, int, Message]] = []
+        self._count = 0  # of messages so far; of two that are due together the older one is first
+
+    def __len__(self) -> int:
+        return len(self._heap)
+
+    def add(self, message: Message) -> None:
+        """Put one in its place."""
+        self._count += 1
+        heapq.heappush(self._heap, (message.offer.due_at, self._count, message))
+
+    @property
+    def first_at(self) -> int:
+        """When the first is due."""
+        return self._heap[0][0] if self._heap else _NEVER
+
+    def count(self, until_at: int) -> int:
+        """How many are due up to an instant."""
+        return sum(due_at <= until_at for due_at, _, _ in self._heap)
+
+    def take(self, most: int, until_at: int) -> list[Message]:
+        """The first of those that are due up to an instant."""
+        taken: list[Message] = []
+        while len(taken) < most and self._heap and self._heap[0][0] <= until_at:
+            taken.append(heapq.heappop(self._heap)[2])
+        return taken
+
+
 class _Buffered(NamedTuple):
     """A message, and who read it."""
 
@@ -198,7 +246,7 @@ class _Listener:
         self._acks: deque[Message] = deque(maxlen=_MOST_ACKS)  # the oldest may be lost: they come again
         self._tasks: list[asyncio.Task[None]] = []
         self._closing = False  # libraries have been seen to swallow that a task is cancelled
-        self.buffers: dict[int, deque[Message]] = {run_class: deque() for run_class in _CLASSES}
+        self.buffers = {run_class: _Buffer() for run_class in _CLASSES}
 
     def start(self) -> None:
         """Begin, unless it has."""
@@ -211,7 +259,7 @@ class _Listener:
 
     def put_back(self, message: Message) -> None:
         """A message that was not used after all."""
-        self.buffers[message.offer.run_class].appendleft(message)
+        self.buffers[message.offer.run_class].add(message)
 
     def acknowledge(self, message: Message) -> None:
         """Tell the broker soon; nobody waits for it."""
@@ -250,7 +298,7 @@ class _Listener:
                 _log.info("messages come again")
                 pause_s = 0.0
             for message in messages:
-                self.buffers[message.offer.run_class].append(message)
+                self.buffers[message.offer.run_class].add(message)
             if messages:
                 self._arrived(len(messages))
             elif not all(room.values()):
@@ -286,6 +334,3 @@ class _Listener:
         pause_s = min(before_s * 2 or _FIRST_PAUSE_S, _MOST_PAUSE_S)
         await asyncio.sleep(pause_s)
         return pause_s
-
-
-_NOTHING: deque[Message] = deque()
