@@ -81,6 +81,10 @@ def _depth(value: object) -> int:
     return 0
 
 
+def test_a_text_without_an_end_is_looked_at_once() -> None:
+    assert not within_depth(b"[" * (MAX_DEPTH + 1) + b'"' + b'\\"' * 100_000)
+
+
 def test_brackets_inside_texts_are_not_depth() -> None:
     assert within_depth(msgspec.json.encode(["[" * 1_000, '\\"{', "]" * 3]))
 

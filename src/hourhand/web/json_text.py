@@ -21,7 +21,8 @@ _ENCODER = msgspec.json.Encoder()
 _SORTED = msgspec.json.Encoder(order="sorted")
 _PLACE = re.compile(r" \(byte (\d+)\)$")
 _NOT_FINITE = re.compile(rb"-?(NaN|Infinity)")
-_ALL_BUT_BRACKETS = re.compile(rb'"(?:[^"\\]|\\.)*"|[^\[\]{}"]+', re.DOTALL)
+# A text that does not end is one text too: to look for its end from each quote in it would take for ever.
+_ALL_BUT_BRACKETS = re.compile(rb'"(?:[^"\\]|\\.)*+"?|[^\[\]{}"]+', re.DOTALL)
 _ONE_KIND = bytes.maketrans(b"{}", b"[]")
 
 
