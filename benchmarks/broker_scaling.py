@@ -16,12 +16,11 @@ from benchmarks import cluster_throughput
 from benchmarks._cluster import Part, check_alive, node_id, nodes, part, worker
 from benchmarks._many_jobs import begin_at, forget_runs, load
 from benchmarks._postgres import BenchPostgres, postgres
-from benchmarks._report import Report, Size, below, options_of
+from benchmarks._report import Report, Size, at_least, options_of
 from benchmarks.brokers import add_broker, broker
 from hourhand.core.instant import SECOND_US
 from tests.servers.postgres_databases import database_of
 
-_HALF = 0.45  # of a second's runs; chance makes it a bit more or less than half
 _SETTLED_S = 5  # of the first worker alone
 _WATCHED_S = 12
 _NOTICE_S = 7  # until the scheduler has noticed that its clocks were set
@@ -56,7 +55,8 @@ def main() -> None:
         more = {"queue_url": url}
         _tell_growth(report, options, bench, more)
         joined = [_join(report, bench, options, more) for _ in range(options.rounds)]
-        report.figure("a second worker does half of the work after", "s", joined, below(5))
+        for name, shares in zip(("first", "next"), zip(*joined, strict=True), strict=True):
+            report.figure(f"a second worker's share in its {name} 5 s", "%", shares, at_least(40))
     report.save()
 
 
@@ -82,8 +82,8 @@ def _tell_growth(
 
 def _join(
     report: Report, bench: BenchPostgres, options: argparse.Namespace, more: Mapping[str, str]
-) -> float:
-    """How long after it had its lease a second worker did half of what was done in a second, and from then on."""
+) -> tuple[float, float]:
+    """What a second worker did of the runs in the five seconds after it had its lease, and in the five after those."""
     many = load(bench, options.jobs, options.little)
     forget_runs(bench, many.url)
     command = worker(options.concurrency)
@@ -105,8 +105,7 @@ def _join(
     rows = bench.databases.query(_SHARES, joined_at, pid, database=database)
     shares = [row["share"] for row in rows if row["second"] < _WATCHED_S - 1]
     report.say("share of the second worker, by second: " + " ".join(f"{share:.0%}" for share in shares))
-    late = [second for second, share in enumerate(shares) if not _HALF <= share <= 1 - _HALF]
-    return float(late[-1] + 1 if late else 0)
+    return 100 * sum(shares[:5]) / 5, 100 * sum(shares[5:10]) / 5
 
 
 def _joined(bench: BenchPostgres, url: str, one: Part) -> int:
