@@ -3,6 +3,7 @@
 import contextlib
 import re
 from collections.abc import Iterator
+from typing import Protocol
 
 from tests.chaos.api import NotSent, now
 from tests.chaos.calls import SECOND_US, Call
@@ -15,6 +16,41 @@ LATE_US = 4 * SECOND_US  # two by design, and a busy machine
 CALM_LATE_US = SECOND_US  # before the store's own way finds anything
 
 _TAKEN = re.compile(r'hourhand_queue_taken_total\{way="message"\} ([\d.e+]+)')
+
+
+class Broker(Protocol):
+    """A server that can be taken away."""
+
+    def kill(self) -> None: ...
+    def start(self) -> object: ...
+    def pause(self) -> None: ...
+    def resume(self) -> None: ...
+
+
+def live_calmly(cluster: Cluster, sink: SinkProcess) -> tuple[list[str], int]:
+    """A load that comes on time by messages; its jobs, and since when."""
+    jobs = make_load(cluster, sink)
+    wait_for("runs by message", lambda: by_message(*cluster.of("worker")) > 2 * JOBS)
+    calm_at = now()
+    wait_until(calm_at + 3 * SECOND_US)
+    assert_all_once(sink, jobs, calm_at, now() - SECOND_US, CALM_LATE_US)
+    return jobs, calm_at
+
+
+def live_without(broker: Broker, cluster: Cluster) -> Part:
+    """The broker is killed and frozen, each for a while, and a second worker joins meanwhile; that one."""
+    [first] = cluster.of("worker")
+    second = cluster.add("worker", 2)
+    broker.kill()
+    second.spawn()
+    wait_until(now() + AWAY_US)
+    with wait_for_messages("a kill", first, second):
+        broker.start()
+    broker.pause()
+    wait_until(now() + AWAY_US)
+    with wait_for_messages("a pause", first, second):
+        broker.resume()
+    return second
 
 
 def make_load(cluster: Cluster, sink: SinkProcess, count: int = JOBS, **fields: object) -> list[str]:

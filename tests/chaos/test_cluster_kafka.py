@@ -16,14 +16,12 @@ from tests.chaos.api import now
 from tests.chaos.calls import SECOND_US, spelled
 from tests.chaos.cluster import Cluster
 from tests.chaos.messages import (
-    AWAY_US,
-    CALM_LATE_US,
     JOBS,
     LATE_US,
     assert_all_once,
     by_message,
-    make_load,
-    wait_for_messages,
+    live_calmly,
+    live_without,
     wait_until,
 )
 from tests.chaos.process import SinkProcess, environment, wait_for
@@ -47,24 +45,8 @@ def cluster(tmp_path: Path, migrated_url: str, kafka: KafkaServer) -> Iterator[C
 def test_nothing_is_late_lost_or_doubled_whatever_happens_to_kafka(
     cluster: Cluster, kafka: KafkaServer, sink: SinkProcess
 ) -> None:
-    jobs = make_load(cluster, sink)
-    [first] = cluster.of("worker")
-    wait_for("runs by message", lambda: by_message(first) > 2 * JOBS)
-    calm_at = now()
-    wait_until(calm_at + 3 * SECOND_US)
-    assert_all_once(sink, jobs, calm_at, now() - SECOND_US, CALM_LATE_US)
-
-    second = cluster.add("worker", 2)
-    kafka.kill()
-    second.spawn()
-    wait_until(now() + AWAY_US)
-    with wait_for_messages("a kill", first, second):
-        kafka.start()
-    kafka.pause()
-    wait_until(now() + AWAY_US)
-    with wait_for_messages("a pause", first, second):
-        kafka.resume()
-
+    jobs, calm_at = live_calmly(cluster, sink)
+    second = live_without(kafka, cluster)
     wait_for("the second worker's share of the messages", lambda: by_message(second) > JOBS)
     second.stop()
     replayed_at = now()

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 import pytest
 
 from tests.chaos.api import now
-from tests.chaos.calls import SECOND_US, Call
+from tests.chaos.calls import SECOND_US
 from tests.chaos.cluster import Cluster, Part
+from tests.chaos.messages import assert_all_once
 from tests.chaos.process import SinkProcess, wait_for
 from tests.servers.postgres import require_postgres
 
@@ -64,22 +65,6 @@ def planned_ahead_us(cluster: Cluster) -> int:
     return min(row[0] for row in rows) - now() if len(rows) == JOBS else 0
 
 
-def assert_undisturbed(sink: SinkProcess, jobs: list[str], from_at: int, to_at: int) -> None:
-    """Every second of every job was called once, and on time."""
-    calls: dict[tuple[str, int], list[Call]] = {}
-    for call in sink.log.calls():
-        if from_at < call.nominal_at <= to_at:
-            calls.setdefault((call.job, call.nominal_at), []).append(call)
-    for job in jobs:
-        times = sorted(at for owner, at in calls if owner == job)
-        assert times == list(range(times[0], times[-1] + 1, SECOND_US)), job
-        assert len(times) >= (to_at - from_at) // SECOND_US
-    assert not [key for key, found in calls.items() if len(found) > 1]
-    worst_us = max(call.at - call.nominal_at for found in calls.values() for call in found)
-    print(f"{len(calls)} fires, worst {worst_us / 1000:.0f} ms after its time")
-    assert worst_us < LATE_US
-
-
 def test_a_killed_scheduler_is_replaced_in_time_and_nothing_fires_late(
     cluster: Cluster, shared_sink: SinkProcess, jobs: list[str], even: list[Part]
 ) -> None:
@@ -96,7 +81,7 @@ def test_a_killed_scheduler_is_replaced_in_time_and_nothing_fires_late(
     grown = [segment for segment, fence in cluster.fences().items() if fence > fences[segment]]
     assert len(grown) in (SEGMENTS // 3, SEGMENTS // 3 + 1)  # what the dead held, and nothing else
     wait_until(killed_at + 8 * SECOND_US)
-    assert_undisturbed(shared_sink, jobs, killed_at, now() - 2 * SECOND_US)
+    assert_all_once(shared_sink, jobs, killed_at, now() - 2 * SECOND_US, LATE_US)
     victim.start()
 
 
@@ -114,7 +99,7 @@ def test_one_that_is_stopped_gives_back_at_once_and_one_that_joins_gets_its_shar
     wait_for("its share", lambda: shares(cluster) == split(3))
     assert now() - joined_at < TAKEOVER_US
     assert cluster.holdings()[cluster.node(leaver)[0]] in (21, 22)
-    assert_undisturbed(shared_sink, jobs, asked_at, now() - 2 * SECOND_US)
+    assert_all_once(shared_sink, jobs, asked_at, now() - 2 * SECOND_US, LATE_US)
 
 
 def test_one_that_stood_still_is_refused_and_starts_again(
@@ -136,6 +121,6 @@ def test_one_that_stood_still_is_refused_and_starts_again(
     after = cluster.fences()
     assert all(fences[segment] <= others[segment] <= after[segment] for segment in fences)
     wait_until(now() + 3 * SECOND_US)
-    assert_undisturbed(shared_sink, jobs, stopped_at, now() - 2 * SECOND_US)
+    assert_all_once(shared_sink, jobs, stopped_at, now() - 2 * SECOND_US, LATE_US)
     doubles = cluster.read("SELECT job_id, scheduled_at FROM history GROUP BY 1, 2 HAVING count(*) > 1")
     assert not doubles
