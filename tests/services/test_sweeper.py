@@ -96,6 +96,32 @@ async def test_last_chances_come_one_by_one_so_that_only_the_culprit_uses_them_u
     assert hand.in_hand == 1  # the next is not taken ahead, or it would go down with this one
 
 
+async def test_with_one_more_loss_to_spare_they_go_on_in_groups(world: World) -> None:
+    """As many as went down here would wait for minutes, one by one; of a group that goes down few are left."""
+    jobs = await world.create_all([spec(once(START_AT), retry=Retry(max=3)) for _ in range(10)])
+    for _ in range(2):
+        await lose_a_worker(world)
+        await world.sweep()
+    due = sorted([(await world.view(job, START_AT)).due_at for job in jobs])
+    first, second, third = (world.now + number * 5 * SECOND_US for number in (1, 2, 3))
+    assert due == [first] * 4 + [second] * 4 + [third] * 2
+
+
+async def test_the_first_worker_lost_keeps_nobody_waiting(world: World) -> None:
+    jobs = await world.create_all([spec(once(START_AT), retry=Retry(max=2)) for _ in range(10)])
+    await lose_a_worker(world)
+    await world.sweep()
+    assert {(await world.view(job, START_AT)).due_at for job in jobs} == {world.now}
+
+
+async def test_many_with_one_try_left_are_apart_all_the_same(world: World) -> None:
+    jobs = await world.create_all([spec(once(START_AT), retry=Retry(max=1)) for _ in range(41)])
+    await lose_a_worker(world, concurrency=50)
+    await world.sweep()
+    due = sorted([(await world.view(job, START_AT)).due_at for job in jobs])
+    assert {later - sooner for sooner, later in pairwise(due)} == {5 * SECOND_US}
+
+
 @pytest.mark.parametrize("backoff_s", [0, 20])
 async def test_so_they_do_where_a_dead_worker_is_noticed_by_deadlines_before_its_lease_ends(
     world: World, backoff_s: int

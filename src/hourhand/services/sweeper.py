@@ -4,6 +4,7 @@ It issues the same transitions as anybody else, each guarded by slot and fence, 
 only slow keeps what it settled first, and what comes second is refused.
 """
 
+import math
 from typing import Any
 
 import msgspec
@@ -22,7 +23,8 @@ SLACK_US = 10 * SECOND_US  # a live worker ends its attempts at the deadline by 
 PERIOD_US = SECOND_US
 SHARED_PERIOD_US = 2 * SECOND_US  # over a network, where every look costs the server some statements
 _APART_US = 5 * SECOND_US  # between last chances: lead and a late start, so that each is alone in a hand
-_LONGEST_APART_US = 60 * SECOND_US  # for as many as there are
+_LONGEST_APART_US = 600 * SECOND_US  # for as many as there are
+_SOONEST_APART = 2  # lost workers: the first may happen to anybody, and its runs go on at once
 _PURGE_PERIOD_US = 60 * SECOND_US
 _GRAPHS_PERIOD_US = 10 * SECOND_US  # whoever ends a run tells its children; this is for those who died before
 _SKIPS_PERIOD_US = 10 * SECOND_US
@@ -96,14 +98,12 @@ class Sweeper:
         True while there are more.
         """
         strays = await self._store.stray_runs(SLACK_US, PAGE)
-        apart_us = min(_APART_US, _LONGEST_APART_US // max(1, len(strays)))
-        alone_at = now_at
+        fates = [
+            (stray, _settlement(stray, now_at))
+            for stray in sorted(strays, key=lambda stray: stray.scheduled_at)
+        ]
         by_worker: dict[str, list[Settlement]] = {}
-        for stray in sorted(strays, key=lambda stray: stray.due_at):
-            settlement = _settlement(stray, now_at)
-            if _is_last_chance(stray, settlement):
-                alone_at = max(alone_at + apart_us, settlement.due_at)
-                settlement = msgspec.structs.replace(settlement, due_at=alone_at)
+        for stray, settlement in _set_apart(fates, now_at):
             by_worker.setdefault(stray.worker, []).append(settlement)
         for worker, settlements in by_worker.items():
             await self._store.settle(worker, settlements)
@@ -128,19 +128,40 @@ def _settlement(stray: StrayRun, now_at: int) -> Settlement:
     )
 
 
-def _is_last_chance(stray: StrayRun, settlement: Settlement) -> bool:
-    """Whether one more lost worker would end the run.
+def _set_apart(fates: list[tuple[StrayRun, Settlement]], now_at: int) -> list[tuple[StrayRun, Settlement]]:
+    """The same, where those that may have killed their workers go on apart from each other.
 
     One of those that go down together may be what kills the worker each time. Started again together,
-    the others would use up their tries with it; one by one, only the culprit does. A worker that says
-    nothing long after a deadline is as good as lost, though its lease still runs.
+    the others would use up their tries with it. So while they can afford one more loss they go on in
+    groups, and the group that goes down is small; then one by one, and only the culprit ends.
     """
-    return (
-        stray.awaited_since is None
-        and settlement.event is Event.RETRY
-        and stray.spec is not None
-        and settlement.tries >= stray.spec.retry.max
-    )
+    spare = [_spare_losses(*fate) for fate in fates]
+    last, nearly = spare.count(0), spare.count(1)
+    apart_us = min(_APART_US, _LONGEST_APART_US // max(1, last))
+    group = math.isqrt(max(0, nearly - 1)) + 1
+    alone_at, together_at = now_at, now_at + last * apart_us
+    placed, grouped = [], 0
+    for (stray, settlement), left in zip(fates, spare, strict=True):
+        if left == 0:
+            alone_at = max(alone_at + apart_us, settlement.due_at)
+            settlement = msgspec.structs.replace(settlement, due_at=alone_at)
+        elif left == 1:
+            at = together_at + (grouped // group + 1) * _APART_US
+            settlement = msgspec.structs.replace(settlement, due_at=max(at, settlement.due_at))
+            grouped += 1
+        placed.append((stray, settlement))
+    return placed
+
+
+def _spare_losses(stray: StrayRun, settlement: Settlement) -> int | None:
+    """How many more lost workers the run outlives; None where it is no suspect.
+
+    A worker that says nothing long after a deadline is as good as lost, though its lease still runs.
+    """
+    if stray.awaited_since is not None or settlement.event is not Event.RETRY or stray.spec is None:
+        return None
+    spare = max(0, stray.spec.retry.max - settlement.tries)
+    return spare if spare == 0 or settlement.tries >= _SOONEST_APART else None
 
 
 def _fate(stray: StrayRun, now_at: int) -> tuple[Event, int, int, dict[str, Any]]:
