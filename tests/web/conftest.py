@@ -1,6 +1,6 @@
 """An application over a real store on a clock that stands still, and a client that needs no socket."""
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 
 import httpx2
 import pytest
@@ -11,6 +11,7 @@ from hourhand.clock import ManualClock
 from hourhand.core.instant import MINUTE_US
 from hourhand.core.specification import SpecLimits
 from hourhand.ids import IdSource
+from hourhand.ports.identity import Authenticator
 from hourhand.services.jobs import Jobs
 from hourhand.services.runs import Runs
 from hourhand.stores.sqlite.store import SqliteStore
@@ -36,7 +37,11 @@ async def store(clock: ManualClock) -> AsyncIterator[SqliteStore]:
 
 @pytest.fixture
 def make_app(store: SqliteStore, clock: ManualClock) -> MakeApp:
-    def make(settings: WebSettings | None = None, parts: Parts = dict) -> FastAPI:
+    def make(
+        settings: WebSettings | None = None,
+        parts: Parts = dict,
+        authenticators: Sequence[Authenticator] | None = None,
+    ) -> FastAPI:
         return create_app(
             jobs=Jobs(store=store, ids=IdSource(clock, seed=1), clock=clock, limits=SpecLimits()),
             runs=Runs(store=store, clock=clock, horizon_us=MINUTE_US),
@@ -45,6 +50,7 @@ def make_app(store: SqliteStore, clock: ManualClock) -> MakeApp:
             registry=CollectorRegistry(),
             settings=settings,
             parts=parts,
+            authenticators=authenticators,
         )
 
     return make

@@ -1,5 +1,7 @@
 """The application: routes, guards around them, problems for whatever goes wrong."""
 
+from collections.abc import Sequence
+
 from fastapi import FastAPI
 from prometheus_client import CollectorRegistry
 
@@ -7,6 +9,7 @@ from hourhand import __version__
 from hourhand.clock import Clock
 from hourhand.core.instant import DAY_US
 from hourhand.ids import IdSource
+from hourhand.ports.identity import Authenticator
 from hourhand.ports.store import Store
 from hourhand.services.audit import Audit
 from hourhand.services.backfills import Backfills
@@ -22,6 +25,7 @@ from hourhand.services.why import Why
 from hourhand.web import problems
 from hourhand.web.context import Parts, WebContext, WebSettings
 from hourhand.web.guards import BodyLimit, HostGuard
+from hourhand.web.identity import Identity
 from hourhand.web.observing import HttpMetrics, Observer
 from hourhand.web.openapi import describe
 from hourhand.web.routes import PLACED, methods_at
@@ -43,10 +47,12 @@ def create_app(
     parts: Parts = dict,
     events: EventLog | None = None,
     recent: Recent | None = None,
+    authenticators: Sequence[Authenticator] | None = None,
 ) -> FastAPI:
     """An ASGI application over these services.
 
-    `parts` tells what is wrong with the process, for /readyz. Whoever stops the server closes `events`
+    `parts` tells what is wrong with the process, for /readyz. Without `authenticators` everybody may do
+    everything, which is for loopback only. Whoever stops the server closes `events`
     first: streams end only then.
     """
     settings = settings or WebSettings()
@@ -75,6 +81,7 @@ def create_app(
         events=events or EventLog(clock=clock),
         overview=Overview(store=store, clock=clock, recent=recent or Recent(clock=clock)),
         settings=settings,
+        identity=Identity(authenticators),
     )
     app.openapi = lambda: describe(app)  # type: ignore[method-assign]
     app.router.routes.extend(PLACED.routes)

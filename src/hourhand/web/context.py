@@ -7,8 +7,6 @@ from fastapi import Request
 from prometheus_client import CollectorRegistry
 
 from hourhand.clock import Clock
-from hourhand.core.model import DEFAULT_TENANT
-from hourhand.errors import NotAllowed
 from hourhand.ports.store import Store
 from hourhand.services.audit import Audit
 from hourhand.services.backfills import Backfills
@@ -21,7 +19,9 @@ from hourhand.services.reports import Reports
 from hourhand.services.run_logs import RunLogs
 from hourhand.services.runs import Runs
 from hourhand.services.why import Why
+from hourhand.web.access import CALLER, Caller
 from hourhand.web.documents import DocumentRules
+from hourhand.web.identity import Identity
 
 Parts = Callable[[], Mapping[str, str | None]]  # each part of the process, and what is wrong with it
 
@@ -51,6 +51,7 @@ class WebContext(msgspec.Struct, frozen=True, kw_only=True):
     events: EventLog
     overview: Overview
     settings: WebSettings
+    identity: Identity
 
 
 def is_ready(parts: Mapping[str, str | None]) -> bool:
@@ -65,8 +66,6 @@ def context_of(request: Request) -> WebContext:
 
 
 def caller_of(request: Request) -> tuple[WebContext, str]:
-    """The context, and whose jobs a request is about; without logins there is one tenant."""
-    asked = request.headers.get("Hourhand-Tenant", DEFAULT_TENANT)
-    if asked != DEFAULT_TENANT:
-        raise NotAllowed(f"this server has one tenant, {DEFAULT_TENANT!r}; tenants need logins")
-    return context_of(request), DEFAULT_TENANT
+    """The context, and whose jobs a request is about."""
+    caller: Caller = request.scope[CALLER]
+    return context_of(request), caller.tenant

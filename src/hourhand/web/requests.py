@@ -13,14 +13,20 @@ from hourhand.core.fault import Fault
 from hourhand.core.identity import RunKey, parse_job_id, parse_run_id
 from hourhand.core.instant import GIVEN_YEARS, OutOfYears, parse_given_instant
 from hourhand.errors import Invalid, NotFound
+from hourhand.ports.acting import Actor, acting_for
+from hourhand.web.access import CALLER, Access, Caller, access_of, admitted
+from hourhand.web.context import context_of
 from hourhand.web.faults import pointer_to, refusal, unknown_field
 from hourhand.web.json_text import read_object
+from hourhand.web.problems import REQUEST_ID
 from hourhand.web.refusals import UnsupportedContent
 
 JSON = "application/json"
 NDJSON = ("application/x-ndjson", "application/ndjson", "application/jsonl")
 _BARE_PLUS = re.compile(r"(?<=\d) (?=\d\d:\d\d$)")  # a plus sign that nobody escaped
 _ENTITY_TAG = re.compile(r'(?:W/)?"(\d{1,18})"')
+
+Handler = Callable[[Request], Coroutine[Any, Any, Response]]
 
 DryRun = Annotated[
     bool, Query(description="Validate and say what would be; change nothing.", examples=[False])
@@ -61,12 +67,39 @@ def content_type(request: Request) -> str:
     return request.headers.get("content-type", "").partition(";")[0].strip().lower()
 
 
-class StrictRoute(APIRoute):
-    """A route that refuses query parameters it does not have."""
+class GuardedRoute(APIRoute):
+    """A route that asks who is there before it looks at anything else; see `web.access`."""
 
-    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+    @property
+    def access(self) -> Access:
+        """What it asks of its callers."""
+        return access_of(self.endpoint, self.methods or set())
+
+    def get_route_handler(self) -> Handler:
+        """FastAPI's handler behind the guard."""
+        handle, access = self.get_inner_handler(), self.access
+        if access.role is None:
+            return handle
+
+        async def guarded(request: Request) -> Response:
+            principal = await context_of(request).identity.of(request)
+            request.scope[CALLER] = admitted(principal, access, request)
+            with acting_for(_actor(request)):
+                return await handle(request)
+
+        return guarded
+
+    def get_inner_handler(self) -> Handler:
+        """What is asked once the caller may."""
+        return super().get_route_handler()
+
+
+class StrictRoute(GuardedRoute):
+    """A guarded route that refuses query parameters it does not have."""
+
+    def get_inner_handler(self) -> Handler:
         """FastAPI's handler behind the check."""
-        handle = super().get_route_handler()
+        handle = super().get_inner_handler()
         known = {field.alias for field in self.dependant.query_params}
 
         async def strict(request: Request) -> Response:
@@ -138,6 +171,13 @@ def expected_version(request: Request) -> int | None:
 def prefers_representation(request: Request) -> bool:
     """Whether the client wants the whole job back (RFC 7240)."""
     return "return=representation" in request.headers.get("prefer", "").replace(" ", "").lower()
+
+
+def _actor(request: Request) -> Actor:
+    caller: Caller = request.scope[CALLER]
+    return Actor(
+        subject=caller.principal.subject, via=caller.principal.via, request_id=request.scope.get(REQUEST_ID)
+    )
 
 
 def _check_parameters(request: Request, known: set[str]) -> None:

@@ -5,11 +5,13 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
+from hourhand.core.access import Role
 from hourhand.core.identity import format_job_id, format_run_id
 from hourhand.core.instant import SECOND_US, format_instant
 from hourhand.core.model import Job
 from hourhand.core.schedule import Occurrence, preview
 from hourhand.core.skipping import next_time
+from hourhand.web.access import needs
 from hourhand.web.answers import (
     entity_tag,
     in_words,
@@ -58,6 +60,7 @@ router = APIRouter(tags=["jobs"], route_class=StrictRoute)
     responses=problems(404, body=True),
     openapi_extra=takes(PauseDocument, required=False),
 )
+@needs(Role.OPERATOR)
 async def pause_job(request: Request, job_id: JobIdText, dry_run: DryRun = False) -> Response:
     """Takes effect at `effective_from`; what passes while it is paused is not made up for."""
     web, tenant = caller_of(request)
@@ -75,6 +78,7 @@ async def pause_job(request: Request, job_id: JobIdText, dry_run: DryRun = False
     response_model=JobAnswer,
     responses=problems(404, body=True),
 )
+@needs(Role.OPERATOR)
 async def resume_job(request: Request, job_id: JobIdText, dry_run: DryRun = False) -> Response:
     """Makes runs again from `effective_from` on."""
     web, tenant = caller_of(request)
@@ -91,6 +95,7 @@ async def resume_job(request: Request, job_id: JobIdText, dry_run: DryRun = Fals
     responses=problems(404, 429, body=True),
     openapi_extra=takes(RunDocument, required=False),
 )
+@needs(Role.OPERATOR)
 async def run_job(
     request: Request,
     job_id: JobIdText,
@@ -119,6 +124,7 @@ async def run_job(
     responses=problems(404, 409, body=True),
     openapi_extra=takes(SkipDocument, required=False),
 )
+@needs(Role.OPERATOR)
 async def skip_time(request: Request, job_id: JobIdText, dry_run: DryRun = False) -> Response:
     """When it comes it ends as SKIPPED, with the note. Outlives pauses, and edits after which the job has that time."""
     web, tenant = caller_of(request)

@@ -7,11 +7,13 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
+from hourhand.core.access import Role
 from hourhand.core.fault import Fault
 from hourhand.core.identity import RunKey, format_run_id, parse_job_id, parse_run_id
 from hourhand.errors import Invalid, NotFound
 from hourhand.ports.reading import DeadQuery
 from hourhand.services.runs import MAX_AT_ONCE
+from hourhand.web.access import needs
 from hourhand.web.answers import dead_group_answer, dead_letter_answer, json_answer
 from hourhand.web.context import WebContext, caller_of
 from hourhand.web.cursors import page, read_cursor, write_cursor
@@ -92,6 +94,7 @@ async def list_dead_letters(
     responses=problems(body=True),
     openapi_extra=takes(DeadRequeueDocument),
 )
+@needs(Role.OPERATOR)
 async def requeue_dead_letters(request: Request, dry_run: DryRun = False) -> Response:
     """The same runs go on, under the same idempotency key, with all their tries again.
 
@@ -110,6 +113,7 @@ async def requeue_dead_letters(request: Request, dry_run: DryRun = False) -> Res
     responses=problems(body=True),
     openapi_extra=takes(DeadSelectionDocument),
 )
+@needs(Role.OPERATOR)
 async def discard_dead_letters(request: Request, dry_run: DryRun = False) -> Response:
     """History keeps them."""
     web, tenant = caller_of(request)

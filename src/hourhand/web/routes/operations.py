@@ -5,15 +5,17 @@ from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from starlette.responses import Response
 
 from hourhand import __version__
+from hourhand.core.access import Role
 from hourhand.errors import HourhandError
+from hourhand.web.access import needs, open_to_all
 from hourhand.web.answers import json_answer, node_answer, overview_answer
 from hourhand.web.context import caller_of, context_of, is_ready
 from hourhand.web.openapi import describe, problems
-from hourhand.web.requests import StrictRoute
+from hourhand.web.requests import GuardedRoute, StrictRoute
 from hourhand.web.shapes.system import Health, NodeList, OverviewAnswer, Readiness
 
 router = APIRouter(tags=["operations"], route_class=StrictRoute)
-process_router = APIRouter(tags=["operations"])
+process_router = APIRouter(tags=["operations"], route_class=GuardedRoute)
 
 
 @router.get("/nodes", summary="The processes of the cluster", response_model=NodeList, responses=problems())
@@ -39,6 +41,7 @@ async def overview(request: Request) -> Response:
 
 
 @process_router.get("/healthz", summary="The process is up", response_model=Health, responses=problems())
+@open_to_all
 async def health() -> Response:
     """Says nothing about the store; see /readyz."""
     return json_answer({"status": "ok", "version": __version__})
@@ -50,6 +53,7 @@ async def health() -> Response:
     response_model=Readiness,
     responses={**problems(), 503: {"model": Readiness, "description": "Some part does not work."}},
 )
+@open_to_all
 async def readiness(request: Request) -> Response:
     """Asks the store for a write, and each part how it is."""
     web = context_of(request)
@@ -70,6 +74,7 @@ async def readiness(request: Request) -> Response:
     response_class=Response,
     responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}}, **problems()},
 )
+@needs(Role.VIEWER, of_system=True)
 async def metrics(request: Request) -> Response:
     """Sizes, lags, fires, and requests by route."""
     web = context_of(request)
