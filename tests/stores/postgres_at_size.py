@@ -83,6 +83,9 @@ INSERT INTO backfills (id, job_id, tenant, state, from_at, to_at, newest_first, 
 SELECT n, n, CASE WHEN n % 10 = 0 THEN '{SMALL}' ELSE '{BIG}' END, CASE WHEN n % 200 = 0 THEN 0 ELSE 2 END, 0, 1, 0, 100,
     'every 70', 'every 70', 0, 0, 0, 10, 5, 0, 0, 0, 0, 0, 0, 0,
     CASE WHEN n % 200 > 0 THEN {NOW_AT} - n * 1000000::bigint END FROM generate_series(1, {BACKFILLS}) AS n;
+INSERT INTO operations (id, tenant, revision, finished_at, body)
+SELECT n, CASE WHEN n % 10 = 0 THEN '{SMALL}' ELSE '{BIG}' END, 0,
+    CASE WHEN n % 200 > 1 THEN {NOW_AT} - n * 1000000::bigint END, '{{}}' FROM generate_series(1, 20000) AS n;
 INSERT INTO backfill_runs (backfill_id, scheduled_at)
 SELECT n % 100 * 200, {NOW_AT} - n * 1000000::bigint FROM generate_series(1, 10000) AS n;
 INSERT INTO skips (job_id, scheduled_at, made_at)

@@ -500,6 +500,17 @@ BACKFILLS = {
     "purge_backfills": Example((NOW_AT, 100)),
 }
 
+OPERATIONS = {
+    "add_operation": Example((900_001, BIG, "{}")),
+    "get_operation": Example((1, BIG)),
+    "hold_operation": Example((1, BIG)),
+    "operations_page": Example((BIG, _FOREVER, PAGE)),
+    "count_unfinished_operations": Example((BIG, 20)),
+    "unfinished_operations": Example((0, 20)),
+    "move_operation": Example({"id": 1, "revision": 0, "finished_at": None, "body": "{}"}),
+    "purge_operations": Example((NOW_AT, 100)),
+}
+
 SKIPS = {
     "add_skip": Example({"job_id": 77, "scheduled_at": NOW_AT, "made_at": NOW_AT, "note": None}),
     "skips_of": Example((77, NOW_AT)),
@@ -546,6 +557,7 @@ AUDITS = {
 EXAMPLES: dict[str, Example] = {
     **AUDITS,
     **BACKFILLS,
+    **OPERATIONS,
     **SKIPS,
     **CLAIMS,
     **CLOCKS,

@@ -128,6 +128,8 @@ async def test_no_dry_run_changes_anything(
     other_id = await create(client)
     asked = {"job": job_id, "from": "2027-01-10T00:00:00Z"}
     backfill_id = (await client.post("/v1/backfills", json=asked)).json()["backfill_id"]
+    paused = {"action": "resume", "filter": {"tag": "none"}}
+    operation_id = (await client.post("/v1/operations", json=paused)).json()["operation_id"]
     bodies: dict[str, Any] = {
         "create_job": DAILY,
         "create_jobs": [DAILY],
@@ -143,6 +145,8 @@ async def test_no_dry_run_changes_anything(
         "clone_job": {"name": "copy"},
         "cancel_run": None,
         "rerun_run": None,
+        "create_operation": {"action": "pause", "filter": {}},
+        "cancel_operation": None,
         "create_backfill": {"job": other_id, "from": "2027-01-10T00:00:00Z"},
         "pause_backfill": None,
         "resume_backfill": None,
@@ -158,6 +162,7 @@ async def test_no_dry_run_changes_anything(
             "{job_id}": job_id,
             "{run_id}": dead_id if route.name == "rerun_run" else waiting_id,
             "{backfill_id}": backfill_id,
+            "{operation_id}": operation_id,
             "{key:path}": "a",
         }
         path = route.path
@@ -172,7 +177,7 @@ async def test_no_dry_run_changes_anything(
 
 async def _everything(client: httpx2.AsyncClient, job_id: str) -> list[Any]:
     of_job = (f"/jobs/{job_id}/{word}" for word in ("history", "versions", "status"))
-    paths = ("/jobs", *of_job, "/dead-letters", "/backfills")
+    paths = ("/jobs", *of_job, "/dead-letters", "/backfills", "/operations")
     return [(await client.get(f"/v1{path}")).json() for path in paths]
 
 

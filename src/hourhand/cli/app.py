@@ -13,6 +13,7 @@ from hourhand.cli import (
     backfill,
     dlq,
     jobs,
+    operations,
     processes,
     queue,
     runs,
@@ -53,6 +54,7 @@ def build(launch: Launch) -> typer.Typer:
         ("runs", runs, "Runs."),
         ("backfill", backfill, "Runs for times that have passed."),
         ("dlq", dlq, "Dead letters."),
+        ("operations", operations, "One action on all jobs or dead letters that match."),
         ("dag", graphs, "Graphs of jobs that follow each other."),
     )
     for name, module, help in groups:

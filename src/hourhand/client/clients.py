@@ -22,6 +22,7 @@ from hourhand.client.resources.backfills import Backfills
 from hourhand.client.resources.dead_letters import DeadLetters
 from hourhand.client.resources.endpoints import Session
 from hourhand.client.resources.jobs import Jobs
+from hourhand.client.resources.operations import Operations
 from hourhand.client.resources.runs import Runs
 from hourhand.client.resources.system import System
 from hourhand.clock import SystemClock
@@ -87,6 +88,7 @@ class Client(_Connection, Blocking):
         self.runs: Runs[Blocking] = Runs(self, self._session)
         self.backfills: Backfills[Blocking] = Backfills(self, self._session)
         self.dead_letters: DeadLetters[Blocking] = DeadLetters(self, self._session)
+        self.operations: Operations[Blocking] = Operations(self, self._session)
         self.system: System[Blocking] = System(self, self._session)
         self.audits: Audits[Blocking] = Audits(self, self._session)
 
@@ -148,6 +150,7 @@ class AsyncClient(_Connection, Awaiting):
         self.runs: Runs[Awaiting] = Runs(self, self._session)
         self.backfills: Backfills[Awaiting] = Backfills(self, self._session)
         self.dead_letters: DeadLetters[Awaiting] = DeadLetters(self, self._session)
+        self.operations: Operations[Awaiting] = Operations(self, self._session)
         self.system: System[Awaiting] = System(self, self._session)
         self.audits: Audits[Awaiting] = Audits(self, self._session)
 

@@ -87,12 +87,17 @@ def format_backfill_id(backfill_id: int) -> str:
 
 def parse_backfill_id(text: str) -> int:
     """The number behind a public backfill id; ValueError where it is not one."""
-    try:
-        if text.startswith(("B-", "b-")):
-            return parse_job_id(f"J-{text[2:]}")
-    except ValueError:
-        pass
-    raise ValueError(f"not a backfill id: {text[:80]!r} (expected B- and {_ID_LETTERS} letters or digits)")
+    return _parse_like_a_job("B-", text, "a backfill id")
+
+
+def format_operation_id(operation_id: int) -> str:
+    """`O-` and 13 letters, made like a job's."""
+    return f"O-{format_job_id(operation_id)[2:]}"
+
+
+def parse_operation_id(text: str) -> int:
+    """The number behind a public operation id; ValueError where it is not one."""
+    return _parse_like_a_job("O-", text, "an operation id")
 
 
 def format_run_id(job_id: int, scheduled_at: int) -> str:
@@ -145,3 +150,12 @@ def jitter_us(job_id: int, scheduled_at: int, span_us: int) -> int:
         return 0
     seed = (job_id % _PRIME) * 48271 + (scheduled_at // 1000) % _PRIME
     return (seed % _PRIME) * 69621 % _PRIME % span_ms * 1000
+
+
+def _parse_like_a_job(prefix: str, text: str, noun: str) -> int:
+    try:
+        if text[:2].upper() == prefix:
+            return parse_job_id(f"J-{text[2:]}")
+    except ValueError:
+        pass
+    raise ValueError(f"not {noun}: {text[:80]!r} (expected {prefix} and {_ID_LETTERS} letters or digits)")

@@ -38,6 +38,7 @@ from hourhand.core.serving import Serves
 from hourhand.core.why import RunFacts
 from hourhand.ports.audit import AuditVerbs
 from hourhand.ports.backfills import BackfillVerbs
+from hourhand.ports.operations import OperationVerbs
 from hourhand.ports.reading import (
     DeadGroup,
     DeadPage,
@@ -61,6 +62,7 @@ class Hint(StrEnum):
     JOBS = "jobs"  # a job wants tending sooner than was known
     GRAPHS = "graphs"  # runs ended that others follow; whoever heard it first tells the children
     BACKFILLS = "backfills"  # a backfill was asked for, or goes on
+    OPERATIONS = "operations"  # an operation was asked for
 
 
 class JobDraft(msgspec.Struct, frozen=True, kw_only=True):
@@ -214,7 +216,7 @@ class Backlog(msgspec.Struct, frozen=True, kw_only=True):
 Decide = Callable[[Job, int], JobEdit]
 
 
-class Store(BackfillVerbs, AuditVerbs, UpcomingVerbs, Protocol):
+class Store(BackfillVerbs, AuditVerbs, UpcomingVerbs, OperationVerbs, Protocol):
     """Every verb of the only truth; those about backfills, skipped times and reruns are in `ports.backfills`,
     what an audit reads in `ports.audit`, and what is offered to workers in `ports.upcoming`."""
 

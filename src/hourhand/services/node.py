@@ -19,6 +19,7 @@ from hourhand.services.backfiller import Backfiller
 from hourhand.services.dispatcher import Dispatcher
 from hourhand.services.log_writer import LogWriter
 from hourhand.services.loop import Duty, Poll, Step, every_second, full_pause, never
+from hourhand.services.operator import Operator
 from hourhand.services.planner import Planner
 from hourhand.services.sweeper import Sweeper
 from hourhand.services.tenure import Tenure
@@ -28,7 +29,7 @@ from hourhand.telemetry import Telemetry, logger
 
 RARE_POLL_US = 5 * SECOND_US  # in case a hint was lost although they arrive
 RAREST_POLL_US = 30 * SECOND_US  # the same, where little hangs on it
-SWEEPERS_SEGMENT = 0  # whoever holds it sweeps, feeds backfills and audits, for all
+SWEEPERS_SEGMENT = 0  # whoever holds it sweeps, feeds backfills, carries out operations and audits, for all
 _TIDY_PERIOD_US = 5 * SECOND_US
 _STEP_PATIENCE_S = 5.0
 _LOG_PATIENCE_S = 2.0
@@ -49,6 +50,7 @@ class Scheduler:
     planner: Planner
     sweeper: Sweeper
     backfiller: Backfiller
+    operator: Operator | None = None
     auditor: Auditor | None = None
     tenure: Tenure | None = None
     dispatcher: Dispatcher | None = None  # where runs go through a broker
@@ -140,9 +142,10 @@ class Node:
         self._plan = self._duty("plan", scheduler.planner.step, poll_us=self._seldom)
         self._sweep = self._duty("sweep", self._sweep_step, poll_us=self._seldom)
         self._backfill = self._duty("backfill", self._backfill_step, poll_us=self._hardly_ever)
+        self._operate = self._duty("operations", self._operate_step, poll_us=self._hardly_ever)
         tidy = self._duty("tidy", self._tidy_step, poll_us=never)
         audit = self._duty("audit", self._audit_step, poll_us=self._hardly_ever)
-        duties = self._plan, self._sweep, self._backfill, audit, tidy
+        duties = self._plan, self._sweep, self._backfill, self._operate, audit, tidy
         return (
             duties
             if scheduler.dispatcher is None
@@ -182,6 +185,14 @@ class Node:
             return None
         return await scheduler.backfiller.step(now_at)
 
+    async def _operate_step(self, now_at: int) -> int | None:
+        scheduler = self._scheduler
+        if scheduler is None or scheduler.operator is None:
+            return None
+        if SWEEPERS_SEGMENT not in await scheduler.leases.segments():
+            return None
+        return await scheduler.operator.step(now_at)
+
     async def _audit_step(self, now_at: int) -> int | None:
         scheduler = self._scheduler
         if scheduler is None or scheduler.auditor is None:
@@ -204,6 +215,7 @@ class Node:
         self._plan.wake()
         self._sweep.wake()
         self._backfill.wake()
+        self._operate.wake()
         if self._dispatcher is not None:
             self._load.wake()
 
@@ -290,6 +302,8 @@ class Node:
                 self._claim.wake()
             case Hint.BACKFILLS if self._scheduler is not None:
                 self._backfill.wake()
+            case Hint.OPERATIONS if self._scheduler is not None:
+                self._operate.wake()
             case Hint.CANCEL if self._worker is not None:
                 self._cancel.wake()
             case _:

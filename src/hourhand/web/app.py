@@ -16,6 +16,7 @@ from hourhand.services.backfills import Backfills
 from hourhand.services.event_log import EventLog
 from hourhand.services.graphs import Graphs
 from hourhand.services.jobs import Jobs
+from hourhand.services.operations import Operations
 from hourhand.services.overview import Overview
 from hourhand.services.recent import Recent
 from hourhand.services.reports import Reports
@@ -73,6 +74,7 @@ def create_app(
         reports=reports or Reports(store=store),
         backfills=backfills or Backfills(store=store, ids=IdSource(clock), clock=clock, keep_us=_KEEP_US),
         audit=audit or Audit(store=store, clock=clock, keep_us=_KEEP_US),
+        operations=Operations(store=store, ids=IdSource(clock), clock=clock),
         logs=RunLogs(store=store, runs=runs, clock=clock),
         store=store,
         clock=clock,

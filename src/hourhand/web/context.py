@@ -14,6 +14,7 @@ from hourhand.services.event_log import EventLog
 from hourhand.services.graphs import Graphs
 from hourhand.services.jobs import Jobs
 from hourhand.services.node import Degraded
+from hourhand.services.operations import Operations
 from hourhand.services.overview import Overview
 from hourhand.services.reports import Reports
 from hourhand.services.run_logs import RunLogs
@@ -41,6 +42,7 @@ class WebContext(msgspec.Struct, frozen=True, kw_only=True):
     runs: Runs
     backfills: Backfills
     audit: Audit
+    operations: Operations
     why: Why
     reports: Reports
     logs: RunLogs

@@ -24,6 +24,8 @@ from hourhand.web.schema import (
     HttpTargetDocument,
     JobDocument,
     MisfireDocument,
+    OperationDocument,
+    OperationFilterDocument,
     PauseDocument,
     PythonTargetDocument,
     RetryDocument,
@@ -71,6 +73,7 @@ Document = TypeVar(
     RunDocument,
     ScheduleDocument,
     DeadFilterDocument,
+    OperationDocument,
     ReportDocument,
 )
 
@@ -150,7 +153,10 @@ def _target_fault(value: Any) -> Fault:
 
 
 def _known(model: type[BaseModel], steps: tuple[str | int, ...]) -> list[str]:
-    at = _NESTED.get(tuple(str(step) for step in steps), model)
+    place = tuple(str(step) for step in steps)
+    at = _NESTED.get(place, model)
+    if model is OperationDocument and place == ("filter",):
+        at = OperationFilterDocument
     return [info.alias or name for name, info in at.model_fields.items()]
 
 

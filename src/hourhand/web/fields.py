@@ -17,10 +17,12 @@ from hourhand.core.model import (
     MAX_CONCURRENCY,
     Delivery,
     Durability,
+    JobState,
     MisfirePolicy,
     Overlap,
     Priority,
 )
+from hourhand.core.operation import Action
 from hourhand.core.schedule import Fold, Gap
 from hourhand.web.json_text import json_kind
 
@@ -144,6 +146,8 @@ Concurrency = Annotated[
 Rate = Annotated[
     int, *_checked(_rate, {"anyOf": [{"type": "string"}, {"type": "number", "exclusiveMinimum": 0}]})
 ]
+ActionWord = Annotated[Action, one_of(Action), words(Action)]
+JobStateWord = Annotated[JobState, one_of(JobState), words(JobState)]
 OrderWord = Annotated[Order, one_of(Order), words(Order)]
 Method = Annotated[str, *_checked(_method, {"type": "string", "enum": list(HTTP_METHODS)})]
 PriorityWord = Annotated[Priority, one_of(Priority), words(Priority)]

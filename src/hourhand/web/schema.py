@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag
 
 from hourhand.core.model import NO_RETRY_CODES
 from hourhand.web.fields import (
+    ActionWord,
     Concurrency,
     DeliveryWord,
     DurabilityWord,
@@ -17,6 +18,7 @@ from hourhand.web.fields import (
     FoldWord,
     GapWord,
     Instant,
+    JobStateWord,
     Method,
     MisfireWord,
     OrderWord,
@@ -294,6 +296,40 @@ class DeadRequeueDocument(DeadSelectionDocument):
     downstream: bool | None = _field(
         "Let what was skipped because of them wait for its parents again.", False, False
     )
+
+
+class OperationFilterDocument(BaseModel):
+    """Which jobs, or which dead letters, by what they have in common; all conditions must hold, none means all."""
+
+    model_config = _CONFIG
+
+    state: JobStateWord | None = _field("Jobs in this state.", "active")
+    tag: str | None = _field("Jobs with this tag.", "billing")
+    set: str | None = _field("Jobs applied from this set of files.", "billing")
+    name: str | None = _field("Jobs whose names begin so.", "report-")
+    failing: bool | None = _field("Jobs with something in dead letters or retrying.", False, False)
+    job_id: str | None = _field("Dead letters of one job.", "J-0000000000000")
+    error: str | None = _field("Dead letters with this error fingerprint.", "5f2a9c01")
+    from_: Instant | None = _field(
+        "Dead letters that failed at or after.", "2026-11-16T08:00:00Z", alias="from"
+    )
+    to: Instant | None = _field("Dead letters that failed before.", "2026-11-16T09:00:00Z")
+
+
+class OperationDocument(BaseModel):
+    """One action on all that match."""
+
+    model_config = _CONFIG
+
+    action: ActionWord = Field(
+        description="What is done: pause, resume, run and delete jobs; requeue and discard dead letters.",
+        examples=["pause"],
+    )
+    filter: OperationFilterDocument = Field(description="With which.", examples=[{"tag": "billing"}])
+    expected_count: int | None = _field("Refuse with 409 where more than so many match.", 40)
+    rate: Rate | None = _field("How many in a time; as fast as it goes unless given.", "50/s")
+    note: str | None = _field("Why; kept with it, and with jobs that it pauses.", "INC-42")
+    dry_run: bool | None = _field("Count what matches, and do nothing.", False, False)
 
 
 class RunDocument(BaseModel):

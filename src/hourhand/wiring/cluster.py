@@ -256,6 +256,7 @@ class _Process:
             works=Role.WORKER in self._roles,
             settled=publisher.settled,
             noted=publisher.noted,
+            jobs_changed=publisher.jobs_changed,
             hints_arrive=lambda: store.channel.listening,
             shard=database.index,
             lease_board=self._lease_board(database.index) if plans and store.plans else None,

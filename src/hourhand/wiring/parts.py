@@ -132,7 +132,7 @@ def build_parts(
         logs=logs,
         board=board or ProgressBoard(),
     )
-    node, worker = nodes.joint(store, clock, settled, noted)
+    node, worker = nodes.joint(store, clock, settled, noted, jobs_changed)
     jobs, runs = build_use_cases(settings, store=store, clock=clock, ids=ids, jobs_changed=jobs_changed)
     return Parts(
         store=store,

@@ -53,6 +53,7 @@ from hourhand.stores.relational import (
     waits,
 )
 from hourhand.stores.relational.membership import Settings
+from hourhand.stores.relational.operations import KeepsOperations
 from hourhand.stores.relational.tx import Operation, T, Tx
 
 
@@ -85,7 +86,7 @@ class Hints:
                 wake(port.Hint(hint))
 
 
-class RelationalStore:
+class RelationalStore(KeepsOperations):
     """Every verb that is not hot; see `ports.store` for the contract of each."""
 
     def __init__(self, engine: Engine, settings: Settings, hints: Hints, finished: reading.Finished) -> None:

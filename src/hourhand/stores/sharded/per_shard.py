@@ -9,6 +9,7 @@ from typing import Never
 
 from hourhand.core.log import LogChunk
 from hourhand.core.model import Job
+from hourhand.core.operation import Operation
 from hourhand.core.plan import ClockPlan
 from hourhand.core.serving import Serves
 from hourhand.ports import store as port
@@ -70,6 +71,12 @@ class PerShardVerbs:
 
     async def feed_backfill(self, backfill_id: int) -> Feeding | None:
         _refuse("feed_backfill")
+
+    async def unfinished_operations(self, after_id: int, limit: int) -> list[Operation]:
+        _refuse("unfinished_operations")
+
+    async def move_operation(self, operation: Operation) -> bool:
+        _refuse("move_operation")
 
     async def end_skips(self, limit: int) -> int:
         _refuse("end_skips")

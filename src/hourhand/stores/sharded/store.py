@@ -56,6 +56,7 @@ from hourhand.stores.sharded.merging import (
     read_places,
     write_places,
 )
+from hourhand.stores.sharded.operations import ShardedOperations
 from hourhand.stores.sharded.per_shard import PerShardVerbs
 
 T = TypeVar("T")
@@ -64,7 +65,7 @@ _GROUPS = 1_000  # groups asked of each shard, so that what is large only in sum
 _STRIDE = 389  # shares no factor with the number of buckets, so that strides meet every one
 
 
-class ShardedStore(PerShardVerbs):
+class ShardedStore(ShardedOperations, PerShardVerbs):
     """The store of an API instance over all shards; in the order of their indexes."""
 
     def __init__(self, shards: Sequence[port.Store], buckets: BucketMap) -> None:

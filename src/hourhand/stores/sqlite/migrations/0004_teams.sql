@@ -11,4 +11,17 @@
 
 -- --- operations on many jobs
 
+-- One action on all that match a filter. The body has everything; beside it stands what statements look for.
+CREATE TABLE operations (
+    id          INTEGER PRIMARY KEY,
+    tenant      TEXT NOT NULL,
+    revision    INTEGER NOT NULL,
+    finished_at INTEGER,
+    body        TEXT NOT NULL
+);
+CREATE INDEX operations_tenant ON operations (tenant, id);
+CREATE INDEX operations_unfinished ON operations (id) WHERE finished_at IS NULL;
+CREATE INDEX operations_unfinished_of ON operations (tenant) WHERE finished_at IS NULL;
+CREATE INDEX operations_old ON operations (finished_at) WHERE finished_at IS NOT NULL;
+
 -- --- webhooks
