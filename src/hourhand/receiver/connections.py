@@ -18,6 +18,7 @@ Work = Generator[Any, Any, T]
 Values = Mapping[str, object]
 
 _SAVEPOINT = "hourhand_effect"
+_NO_TRANSACTION = "25P01"  # of PostgreSQL, for a savepoint outside of one
 
 
 class Connection(Protocol):
@@ -185,7 +186,12 @@ class _Sqlalchemy:
             raw = (yield connection.get_raw_connection()) if self.awaits else connection.connection
             if (beginning := _beginning(raw.driver_connection)) is not None:
                 yield connection.exec_driver_sql(beginning)
-        self._savepoint = yield self._given.begin_nested()
+        try:
+            self._savepoint = yield self._given.begin_nested()
+        except Exception as error:
+            if getattr(getattr(error, "orig", None), "sqlstate", None) == _NO_TRANSACTION:
+                raise _no_transaction("without the isolation level AUTOCOMMIT") from error
+            raise
 
     def keep(self) -> Work[None]:
         yield self._savepoint.commit()
