@@ -63,10 +63,12 @@ _HOMES = {
 }
 
 
-def __getattr__(name: str) -> Any:
-    home = _HOMES.get(name)
-    if home is None:
-        raise AttributeError(f"module 'hourhand' has no attribute {name!r}")
-    from importlib import import_module
+if not TYPE_CHECKING:  # a type checker would take any name for granted
 
-    return getattr(import_module(home), name)
+    def __getattr__(name: str) -> Any:
+        home = _HOMES.get(name)
+        if home is None:
+            raise AttributeError(f"module 'hourhand' has no attribute {name!r}")
+        from importlib import import_module
+
+        return getattr(import_module(home), name)

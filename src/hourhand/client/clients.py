@@ -9,7 +9,7 @@ import os
 import threading
 from collections.abc import AsyncIterator, Iterator, Mapping
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, Self, TypedDict, TypeVar, Unpack
 from urllib.parse import urlsplit
 
 import httpx2
@@ -24,6 +24,7 @@ from hourhand.client.resources.endpoints import Session
 from hourhand.client.resources.jobs import Jobs
 from hourhand.client.resources.operations import Operations
 from hourhand.client.resources.runs import Runs
+from hourhand.client.resources.schedules import Schedules
 from hourhand.client.resources.system import System
 from hourhand.clock import SystemClock
 from hourhand.config.kinds import is_loopback
@@ -38,6 +39,15 @@ CONNECT_TIMEOUT_S = 5.0
 T = TypeVar("T")
 
 
+class Options(TypedDict, total=False):
+    """What a client may be told beside the address."""
+
+    token: str | None  # HOURHAND_TOKEN
+    tenant: str | None  # HOURHAND_TENANT
+    timeout_s: float  # of one request; connecting takes at most 5 s of it
+    retries: int  # of a request that may be repeated, after its first try
+
+
 class _Connection:
     """Where the server is, and what every request carries."""
 
@@ -50,6 +60,9 @@ class _Connection:
         timeout_s: float = 30.0,
         retries: int = 3,
     ) -> None:
+        if timeout_s <= 0 or retries < 0:
+            raise Invalid(f"timeout_s is over 0 and retries at least 0, got {timeout_s:g} and {retries}")
+        self.timeout_s = timeout_s
         self.url = (url or os.environ.get("HOURHAND_URL") or DEFAULT_URL).rstrip("/")
         if url_faults(self.url):
             raise Invalid(f"the server's URL must look like {DEFAULT_URL}, got {masked_url(self.url)!r}")
@@ -61,7 +74,6 @@ class _Connection:
         self._options: dict[str, Any] = {
             "base_url": self.url + PREFIX,
             "headers": headers,
-            "timeout": httpx2.Timeout(timeout_s, connect=min(timeout_s, CONNECT_TIMEOUT_S)),
             "verify": self.url.startswith(
                 "https:"
             ),  # a context with all certificates is dear, and unused by http
@@ -80,7 +92,7 @@ class _Connection:
 class Client(_Connection, Blocking):
     """Asks and waits. Not for several threads at once."""
 
-    def __init__(self, url: str | None = None, **options: Any) -> None:
+    def __init__(self, url: str | None = None, **options: Unpack[Options]) -> None:
         super().__init__(url, **options)
         self._http = httpx2.Client(**self._options)
         self._waiting = threading.Event()
@@ -89,6 +101,7 @@ class Client(_Connection, Blocking):
         self.backfills: Backfills[Blocking] = Backfills(self, self._session)
         self.dead_letters: DeadLetters[Blocking] = DeadLetters(self, self._session)
         self.operations: Operations[Blocking] = Operations(self, self._session)
+        self.schedules: Schedules[Blocking] = Schedules(self, self._session)
         self.system: System[Blocking] = System(self, self._session)
         self.audits: Audits[Blocking] = Audits(self, self._session)
 
@@ -132,7 +145,7 @@ class Client(_Connection, Blocking):
         match step:
             case Request():
                 try:
-                    return _answer(self._http.request(**_arguments(step)))
+                    return _answer(self._http.request(**_arguments(step, self.timeout_s)))
                 except httpx2.TransportError as error:
                     return _trouble(error)
             case Pause(seconds=seconds):
@@ -143,7 +156,7 @@ class Client(_Connection, Blocking):
 class AsyncClient(_Connection, Awaiting):
     """Asks on the running event loop."""
 
-    def __init__(self, url: str | None = None, **options: Any) -> None:
+    def __init__(self, url: str | None = None, **options: Unpack[Options]) -> None:
         super().__init__(url, **options)
         self._http = httpx2.AsyncClient(**self._options)
         self.jobs: Jobs[Awaiting] = Jobs(self, self._session)
@@ -151,6 +164,7 @@ class AsyncClient(_Connection, Awaiting):
         self.backfills: Backfills[Awaiting] = Backfills(self, self._session)
         self.dead_letters: DeadLetters[Awaiting] = DeadLetters(self, self._session)
         self.operations: Operations[Awaiting] = Operations(self, self._session)
+        self.schedules: Schedules[Awaiting] = Schedules(self, self._session)
         self.system: System[Awaiting] = System(self, self._session)
         self.audits: Audits[Awaiting] = Audits(self, self._session)
 
@@ -194,7 +208,7 @@ class AsyncClient(_Connection, Awaiting):
         match step:
             case Request():
                 try:
-                    return _answer(await self._http.request(**_arguments(step)))
+                    return _answer(await self._http.request(**_arguments(step, self.timeout_s)))
                 except httpx2.TransportError as error:
                     return _trouble(error)
             case Pause(seconds=seconds):
@@ -202,7 +216,7 @@ class AsyncClient(_Connection, Awaiting):
         return None
 
 
-def _arguments(request: Request) -> dict[str, Any]:
+def _arguments(request: Request, timeout_s: float) -> dict[str, Any]:
     headers: Mapping[str, str] = request.headers
     content = None
     if request.body is not None:
@@ -214,6 +228,7 @@ def _arguments(request: Request) -> dict[str, Any]:
         "params": dict(request.query),
         "headers": headers,
         "content": content,
+        "timeout": httpx2.Timeout(timeout_s + request.wait_s, connect=min(timeout_s, CONNECT_TIMEOUT_S)),
     }
 
 

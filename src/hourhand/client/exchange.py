@@ -1,7 +1,8 @@
 """One request until it is answered: what is tried again, when, and what the answer means.
 
 Tried again: what never reached the server, and what the server turned away with 429; and, where a repeat
-does no harm, what may have reached it and 503. `Retry-After` is honoured up to a bound.
+does no harm, what may have reached it and 503. `Retry-After` is honoured; where it asks for more patience
+than ours, the error says how long, and its receiver decides.
 """
 
 from dataclasses import dataclass
@@ -26,7 +27,7 @@ class Patience:
     def pause_s(self, tries: int, asked_s: float | None) -> float:
         """Before trying again after `tries` failures: doubling, less up to a quarter, or as asked."""
         if asked_s is not None:
-            return min(asked_s, LONGEST_PAUSE_S)
+            return asked_s
         spread = (self.salt >> 8 * (tries % 6) & 0xFF) / 0xFF / 4
         return min(FIRST_PAUSE_S * 2.0 ** (tries - 1), LONGEST_PAUSE_S) * (1 - spread)
 
@@ -45,9 +46,10 @@ def exchange(request: Request, patience: Patience, server: str) -> Flow[Answer]:
         if 200 <= answer.status < 300:
             return answer
         turned_away = answer.status == 429 or (answer.status in (502, 503, 504) and request.repeatable)
-        if not turned_away or tries > patience.retries:
+        asked_s = retry_after_s(answer)
+        if not turned_away or tries > patience.retries or (asked_s or 0) > LONGEST_PAUSE_S:
             raise error_of(answer)
-        yield Pause(seconds=patience.pause_s(tries, retry_after_s(answer)))
+        yield Pause(seconds=patience.pause_s(tries, asked_s))
 
 
 def document_in(answer: Answer, server: str) -> Any:

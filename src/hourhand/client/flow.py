@@ -18,7 +18,10 @@ Document = dict[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """One HTTP request. `repeatable`: sending it twice does no more than sending it once."""
+    """One HTTP request. `repeatable`: sending it twice does no more than sending it once.
+
+    `wait_s`: how long the server is asked to wait, on top of the client's timeout.
+    """
 
     method: str
     path: str
@@ -26,6 +29,7 @@ class Request:
     headers: Mapping[str, str] = field(default_factory=dict)
     body: object = None
     repeatable: bool = False
+    wait_s: float = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

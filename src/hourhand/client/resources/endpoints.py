@@ -11,6 +11,9 @@ from hourhand.core.instant import SECOND_US
 FIRST_LOOK_S = 0.1
 LONGEST_LOOK_S = 1.0
 
+_KEYED = ("POST", "PATCH")  # may carry an idempotency key
+_REPEATABLE = ("GET", "PUT")  # do no more when they are repeated, with or without one
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Session:
@@ -37,28 +40,34 @@ class Endpoints(Resource[D]):
         query: Mapping[str, object] | None = None,
         headers: Mapping[str, str | None] | None = None,
         body: object = None,
+        key: str | None = None,
+        keyed: bool = True,
         repeatable: bool | None = None,
+        wait_s: float = 0,
     ) -> Flow[Document]:
+        """One request. A POST or PATCH that changes something carries `key`, or a new one, unless it has no use for it."""
+        said = {name: value for name, value in (headers or {}).items() if value is not None}
+        if method in _KEYED and keyed and not (query or {}).get("dry_run"):
+            said["Idempotency-Key"] = key or self._session.new_key()
         request = Request(
             method=method,
             path=path,
-            query={
-                name: _text(value) for name, value in (query or {}).items() if value not in (None, False, [])
-            },
-            headers={name: value for name, value in (headers or {}).items() if value is not None},
+            query={name: _text(value) for name, value in (query or {}).items() if _is_told(value)},
+            headers=said,
             body=body,
-            repeatable=method in ("GET", "PUT") if repeatable is None else repeatable,
+            repeatable=method in _REPEATABLE if repeatable is None else repeatable,
+            wait_s=wait_s,
         )
         answer = yield from exchange(request, self._session.patience, self._session.server)
         document: Document = document_in(answer, self._session.server)
         return document
 
     def _change(
-        self, path: str, body: object, dry_run: bool = False, headers: Mapping[str, str] | None = None
+        self, path: str, body: object, dry_run: bool = False, *, key: str | None = None, keyed: bool = True
     ) -> Flow[Document]:
         """A POST that does no more when it is repeated."""
         query = {"dry_run": dry_run}
-        return self._ask("POST", path, body=body, query=query, headers=headers, repeatable=True)
+        return self._ask("POST", path, body=body, query=query, key=key, keyed=keyed, repeatable=True)
 
     def _pages(self, path: str, query: Mapping[str, object]) -> Flow[None]:
         cursor = query.get("cursor")
@@ -93,6 +102,16 @@ class Endpoints(Resource[D]):
                 raise TimeoutError(f"{standing(document)} after {timeout_s:g} s")
             yield Pause(seconds=look_s)
             look_s = min(look_s * 1.5, LONGEST_LOOK_S)
+
+
+def filtered(limit: int, cursor: str | None, filters: Mapping[str, object]) -> dict[str, object]:
+    """The query of a list. A filter that is False is said, and `from_` is the API's `from`, which Python keeps."""
+    said = {name.removesuffix("_"): "false" if value is False else value for name, value in filters.items()}
+    return {"limit": limit, "cursor": cursor, **said}
+
+
+def _is_told(value: object) -> bool:
+    return value is not None and value is not False and value != []
 
 
 def _text(value: object) -> str | list[str]:
