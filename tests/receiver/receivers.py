@@ -33,6 +33,13 @@ class Broken(Exception):
     """What goes wrong in a block."""
 
 
+def note(call: Call) -> str:
+    """What is written after the block, unless the call wants that to go wrong."""
+    if "then" in call:
+        raise Broken(call["then"])
+    return NOTE
+
+
 def expected(caught: bool) -> Any:
     return contextlib.suppress(Broken) if caught else contextlib.nullcontext()
 
@@ -45,7 +52,7 @@ def by_sqlite3(url: str, call: Call, inside: Inside, caught: bool) -> bool:
             if first:
                 connection.execute(EFFECT)
             inside(first)
-        connection.execute(NOTE)
+        connection.execute(note(call))
     return first
 
 
@@ -57,7 +64,7 @@ def by_sqlite3_begun_by_hand(url: str, call: Call, inside: Inside, caught: bool)
             if first:
                 connection.execute(EFFECT)
             inside(first)
-        connection.execute(NOTE)
+        connection.execute(note(call))
         connection.execute("COMMIT")
     return first
 
@@ -69,7 +76,7 @@ def by_psycopg(url: str, call: Call, inside: Inside, caught: bool) -> bool:
             if first:
                 connection.execute(EFFECT)
             inside(first)
-        connection.execute(NOTE)
+        connection.execute(note(call))
     return first
 
 
@@ -80,7 +87,7 @@ def by_psycopg_in_a_block(url: str, call: Call, inside: Inside, caught: bool) ->
             if first:
                 connection.execute(EFFECT)
             inside(first)
-        connection.execute(NOTE)
+        connection.execute(note(call))
     return first
 
 
@@ -91,7 +98,7 @@ def by_sqlalchemy(url: str, call: Call, inside: Inside, caught: bool) -> bool:
             if first:
                 connection.execute(sqlalchemy.text(EFFECT))
             inside(first)
-        connection.execute(sqlalchemy.text(NOTE))
+        connection.execute(sqlalchemy.text(note(call)))
         connection.commit()
     return first
 
@@ -103,7 +110,7 @@ def by_a_session(url: str, call: Call, inside: Inside, caught: bool) -> bool:
             if first:
                 session.execute(sqlalchemy.text(EFFECT))
             inside(first)
-        session.execute(sqlalchemy.text(NOTE))
+        session.execute(sqlalchemy.text(note(call)))
     return first
 
 
@@ -115,7 +122,7 @@ async def by_aiosqlite(url: str, call: Call, inside: Inside, caught: bool) -> bo
                 if first:
                     await connection.execute(EFFECT)
                 await asyncio.to_thread(inside, first)
-        await connection.execute(NOTE)
+        await connection.execute(note(call))
         await connection.commit()
     return first
 
@@ -128,7 +135,7 @@ async def by_async_psycopg(url: str, call: Call, inside: Inside, caught: bool) -
                 if first:
                     await connection.execute(EFFECT)
                 await asyncio.to_thread(inside, first)
-        await connection.execute(NOTE)
+        await connection.execute(note(call))
     return first
 
 
@@ -153,7 +160,7 @@ async def on_asyncpg(connection: Any, call: Call, inside: Inside, caught: bool) 
                 if first:
                     await connection.execute(EFFECT)
                 await asyncio.to_thread(inside, first)
-        await connection.execute(NOTE)
+        await connection.execute(note(call))
     return first
 
 
@@ -167,7 +174,7 @@ async def by_async_sqlalchemy(url: str, call: Call, inside: Inside, caught: bool
                     if first:
                         await connection.execute(sqlalchemy.text(EFFECT))
                     await asyncio.to_thread(inside, first)
-            await connection.execute(sqlalchemy.text(NOTE))
+            await connection.execute(sqlalchemy.text(note(call)))
     finally:
         await made.dispose()
     return first
@@ -183,7 +190,7 @@ async def by_an_async_session(url: str, call: Call, inside: Inside, caught: bool
                     if first:
                         await session.execute(sqlalchemy.text(EFFECT))
                     await asyncio.to_thread(inside, first)
-            await session.execute(sqlalchemy.text(NOTE))
+            await session.execute(sqlalchemy.text(note(call)))
     finally:
         await made.dispose()
     return first

@@ -56,6 +56,12 @@ def test_what_raises_leaves_neither_row_nor_effect(url: str, receive: Receiver) 
     assert ledger(url) == ["effect", "note", "note"]
 
 
+def test_nothing_is_committed_before_its_owner_commits(url: str, receive: Receiver) -> None:
+    with pytest.raises(Broken, match="after the block"):
+        receive(url, {**attempt(1), "then": "after the block"}, nothing, False)
+    assert (ledger(url), effects(url)) == ([], [])
+
+
 @pytest.mark.parametrize("how_it_ends", ["committed", "rolled back"])
 def test_a_second_waits_for_the_first(url: str, receive: Receiver, how_it_ends: str) -> None:
     reached, go_on, trying = Event(), Event(), Event()
