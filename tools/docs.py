@@ -180,6 +180,10 @@ LIMITS = (
     Limit("time that one of them waits", "services.run_logs", "MAX_WAIT_S", "s"),
     Limit("bytes of a signing secret, at least", "core.signature", "MIN_SECRET_BYTES", "B"),
     Limit("age of a signature that a receiver takes", "core.signature", "TOLERANCE_US", "us"),
+    Limit("characters of the key of an effect", "receiver.effects", "MAX_EFFECT_KEY"),
+    Limit("effects that are forgotten at once, unless told otherwise", "receiver.once", "FORGET_AT_ONCE"),
+    Limit("how long effects are kept, at least", "receiver.once", "MIN_KEPT_US", "us"),
+    Limit("pause that the client makes by itself or where asked", "client.exchange", "LONGEST_PAUSE_S", "s"),
     Limit("the window of an audit", "services.audit", "MAX_WINDOW_US", "us"),
     Limit("findings of an audit that are listed", "core.audit", "MAX_FINDINGS"),
     Limit(

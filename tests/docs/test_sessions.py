@@ -4,6 +4,8 @@ A block that begins with the name of a file in a comment is that file. In what i
 from day to day. A guide takes part by being named below.
 """
 
+import base64
+import hashlib
 import os
 import re
 import subprocess
@@ -23,11 +25,16 @@ GUIDES: dict[str, tuple[str, ...]] = {
     "files": (),
     "graphs": ("--allow-shell",),
     "long-runs": (),
+    "receivers": (),
     "shell": ("--allow-shell",),
     "simulate": (),
     "why": ("--allow-shell",),
 }  # and how their server is started
 DEADLINE_S = 60
+SECRET = {
+    "HOURHAND_TARGETS_SIGNING_SECRET": "whsec_"
+    + base64.b64encode(hashlib.sha256(b"sessions").digest()).decode()
+}  # of the server, and of receivers that a guide shows
 _FILE = re.compile(r"# (\S+\.\w+)\n")
 _TOGETHER = ("console", "yaml", "python", "text")
 
@@ -41,7 +48,9 @@ def server(tmp_path: Path, guide: str) -> Iterator[str]:
     with subprocess.Popen(
         command,
         cwd=tmp_path / "server",
-        env=environment | {"HOURHAND_WORKER_DRAIN": "0s", "HOURHAND_TARGETS_ALLOW_HOSTS": "127.0.0.1"},
+        env=environment
+        | SECRET
+        | {"HOURHAND_WORKER_DRAIN": "0s", "HOURHAND_TARGETS_ALLOW_HOSTS": "127.0.0.1"},
         stdout=subprocess.PIPE,
     ) as process:
         assert process.stdout is not None
@@ -95,7 +104,7 @@ def run(line: str, folder: Path, server: str) -> str:
     """All that a command prints."""
     binaries = Path(sys.executable).parent
     environment = {name: value for name, value in os.environ.items() if not name.startswith("HOURHAND_")}
-    environment |= {"HOURHAND_URL": server, "PATH": f"{binaries}:{os.environ['PATH']}"}
+    environment |= SECRET | {"HOURHAND_URL": server, "PATH": f"{binaries}:{os.environ['PATH']}"}
     done = subprocess.run(
         ["/bin/sh", "-c", line],
         cwd=folder,
