@@ -13,6 +13,7 @@ from starlette.requests import Request
 from hourhand.core.access import TENANT_WORDS, Principal, Role, tenant_for
 from hourhand.errors import NotAllowed, WrongToken
 
+ROLE = "x-hourhand-role"  # which one an operation needs, in the description of the API
 CALLER = "hourhand.caller"  # where the caller stands in a request's ASGI scope
 TENANT_HEADER = "Hourhand-Tenant"
 _NEEDED = "__hourhand_access__"

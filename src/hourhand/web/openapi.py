@@ -12,6 +12,7 @@ from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
 from hourhand import __version__
+from hourhand.web.access import ROLE
 from hourhand.web.problems import CONTENT_TYPE, Problem
 from hourhand.web.report_document import ReportDocument
 from hourhand.web.schema import (
@@ -42,7 +43,7 @@ _DOCUMENTS = (
 )
 _MEANINGS = {
     400: "The body is not JSON.",
-    401: "The token is missing or of something else.",
+    401: "There is no token, or one that proves nothing.",
     403: "Host or Origin is not ours, or the operator's settings forbid it.",
     404: "There is no such thing.",
     409: "It clashes with what is there.",
@@ -55,8 +56,18 @@ _MEANINGS = {
     500: "Something unexpected; the log has it under the request id.",
     503: "The store cannot be reached or cannot write right now.",
 }
-_ALWAYS = (403, 422, 500, 503)
+_ALWAYS = (401, 403, 422, 429, 500, 503)
 _WITH_BODY = (400, 413, 415)
+
+
+SCHEME = "bearer"
+_SECURITY = {
+    SCHEME: {
+        "type": "http",
+        "scheme": "bearer",
+        "description": "An API token or a JWT. Not asked for where the process listens on loopback only.",
+    }
+}
 
 
 def problems(*statuses: int, body: bool = False) -> dict[int | str, dict[str, Any]]:
@@ -98,6 +109,28 @@ def describe(app: FastAPI) -> dict[str, Any]:
         _, shapes = models_json_schema(
             [(model, "validation") for model in _DOCUMENTS], ref_template=_REFERENCE
         )
-        document.setdefault("components", {}).setdefault("schemas", {}).update(shapes["$defs"])
+        components = document.setdefault("components", {})
+        components.setdefault("schemas", {}).update(shapes["$defs"])
+        components["securitySchemes"] = _SECURITY
+        _complete(document)
         app.openapi_schema = document
     return app.openapi_schema
+
+
+def _complete(document: dict[str, Any]) -> None:
+    """What the framework cannot know: who may, and what a dry run answers."""
+    for methods in document["paths"].values():
+        for operation in methods.values():
+            role = operation.get(ROLE)
+            operation["security"] = [] if role is None else [{SCHEME: []}]
+            if role is not None:
+                operation["description"] += f"\n\nNeeds the role {role}."
+            _tell_dry_run(operation)
+
+
+def _tell_dry_run(operation: dict[str, Any]) -> None:
+    responses = operation["responses"]
+    takes_it = any(one["name"] == "dry_run" for one in operation.get("parameters", ()))
+    done = next((status for status in ("201", "202") if status in responses), None)
+    if takes_it and done is not None and "200" not in responses:
+        responses["200"] = {**responses[done], "description": "What would be, where dry_run is true."}

@@ -14,7 +14,7 @@ from hourhand.core.identity import RunKey, parse_job_id, parse_run_id
 from hourhand.core.instant import GIVEN_YEARS, OutOfYears, parse_given_instant
 from hourhand.errors import Invalid, NotFound
 from hourhand.ports.acting import Actor, acting_for
-from hourhand.web.access import CALLER, Access, Caller, access_of, admitted
+from hourhand.web.access import CALLER, ROLE, Access, Caller, access_of, admitted
 from hourhand.web.context import context_of
 from hourhand.web.faults import pointer_to, refusal, unknown_field
 from hourhand.web.json_text import read_object
@@ -69,6 +69,11 @@ def content_type(request: Request) -> str:
 
 class GuardedRoute(APIRoute):
     """A route that asks who is there before it looks at anything else; see `web.access`."""
+
+    def __init__(self, path: str, endpoint: Callable[..., Any], **given: Any) -> None:
+        super().__init__(path, endpoint, **given)
+        if self.access.role is not None:
+            self.openapi_extra = {**(self.openapi_extra or {}), ROLE: self.access.role.value}
 
     @property
     def access(self) -> Access:

@@ -65,9 +65,9 @@ def methods_at(path: str) -> list[str]:
     routers = (API, PROCESS) if prefix else (PROCESS, PAGE)
     routes = [route for router in routers for route in router.routes if isinstance(route, APIRoute)]
     rest = path.removeprefix(prefix)
-    return sorted(
-        {method for route in routes if route.path_regex.match(rest) for method in route.methods or ()}
-    )
+    at = [route for route in routes if route.path_regex.match(rest)]
+    fixed = [route for route in at if route.path == rest]  # a path of its own is no id
+    return sorted({method for route in fixed or at for method in route.methods or ()})
 
 
 __all__ = ["ALIAS", "API", "PAGE", "PLACED", "PREFIX", "PROCESS", "methods_at"]
