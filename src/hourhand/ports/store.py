@@ -43,12 +43,14 @@ from hourhand.ports.reading import (
     DeadGroup,
     DeadPage,
     DeadQuery,
+    JobLook,
     JobMarks,
     JobPage,
     JobQuery,
     RunGlance,
     RunPage,
     RunQuery,
+    WantRuns,
 )
 from hourhand.ports.upcoming import UpcomingVerbs
 
@@ -446,6 +448,13 @@ class Store(BackfillVerbs, AuditVerbs, UpcomingVerbs, OperationVerbs, Protocol):
         self, tenant: str, job_id: int, nominals: Sequence[int], before_at: int | None, limit: int
     ) -> list[RunView]:
         """A job's runs, newest first, live ones included; `nominals` are the times it may be planned for."""
+        ...
+
+    async def look_at_job(self, tenant: str, job_id: int, want: WantRuns) -> JobLook | None:
+        """A job and those of its runs that `want(job, versions, skips)` asks for, as of one moment.
+
+        None when there is no such job.
+        """
         ...
 
     async def get_run(self, tenant: str, key: RunKey) -> RunView | None:

@@ -73,8 +73,9 @@ def in_words(job: Job, names: Names) -> str:
     return "once" if rule is None else rule.describe()
 
 
-def status_answer(job: Job, status: Status) -> dict[str, Any]:
-    """What a job is up to, as REQUIREMENTS draws it."""
+def status_answer(status: Status) -> dict[str, Any]:
+    """What a job is up to, in one look."""
+    job = status.job
     return {
         "job_id": format_job_id(job.id),
         "status": status.state,

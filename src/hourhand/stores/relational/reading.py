@@ -11,7 +11,7 @@ from hourhand.core.lifecycle import Phase, State, shown_state
 from hourhand.core.model import FOREVER, Job, JobState, Version
 from hourhand.core.plan import MissedTimes, missed_times
 from hourhand.core.run import TRIGGERS, AttemptRow, Progress, RunView
-from hourhand.ports.reading import JobPage, JobQuery, RunPage, RunQuery
+from hourhand.ports.reading import JobLook, JobPage, JobQuery, RunPage, RunQuery, WantRuns
 from hourhand.ports.store import Backlog
 from hourhand.stores.relational.descents import outcomes_of
 from hourhand.stores.relational.jobs import load
@@ -24,6 +24,7 @@ from hourhand.stores.relational.rows import (
     job_of,
     versions_of,
 )
+from hourhand.stores.relational.skips import skips_of
 from hourhand.stores.relational.tx import Tx
 
 WIDE_PREFIX = 100_000  # from so many jobs on, the newest are looked through instead of the named put in order
@@ -88,12 +89,29 @@ async def missed(tx: Tx, segments: int, tenant: str, job_id: int) -> list[Missed
     return found
 
 
+async def look_at_job(tx: Tx, tenant: str, job_id: int, want: WantRuns) -> JobLook | None:
+    """A job and its newest runs in one look."""
+    record = await load(tx, tenant, job_id)
+    if record is None:
+        return None
+    job, skips = await job_as_seen(tx, record), await skips_of(tx, job_id)
+    wanted = want(job, await versions_of(tx, job_id, record), skips)
+    runs = await _runs_of(tx, tenant, job_id, wanted.nominals, wanted.before_at, wanted.limit)
+    return JobLook(job=job, skips=tuple(skips), runs=tuple(runs))
+
+
 async def job_runs(
     tx: Tx, tenant: str, job_id: int, nominals: Sequence[int], before_at: int | None, limit: int
 ) -> list[RunView]:
     """A job's runs, newest first, live ones included."""
     if await load(tx, tenant, job_id) is None:
         return []
+    return await _runs_of(tx, tenant, job_id, nominals, before_at, limit)
+
+
+async def _runs_of(
+    tx: Tx, tenant: str, job_id: int, nominals: Sequence[int], before_at: int | None, limit: int
+) -> list[RunView]:
     before = FOREVER if before_at is None else before_at
     live = {view.scheduled_at: view for view in await live_runs(tx, tenant, job_id, nominals)}
     past = [row[0] for row in await tx.all("history_times", (job_id, before, limit))]

@@ -35,7 +35,7 @@ async def skip_time(
     job = job_of(record)
     if job.state is not JobState.ACTIVE:
         raise Conflict("the job is paused and makes no runs; there is nothing to skip")
-    marked = {skip.scheduled_at for skip in await _skips(tx, job_id)}
+    marked = {skip.scheduled_at for skip in await skips_of(tx, job_id)}
     at = time_to_skip(job, at, tx.now_at, frozenset(marked))
     if at not in marked:
         if len(marked) >= MAX_SKIPS:
@@ -50,7 +50,7 @@ async def unskip_time(tx: Tx, settings: Settings, tenant: str, job_id: int, at: 
     record = await hold_with_clock(tx, settings, tenant, job_id)
     if record is None:
         return None
-    marked = {skip.scheduled_at: skip for skip in await _skips(tx, job_id)}
+    marked = {skip.scheduled_at: skip for skip in await skips_of(tx, job_id)}
     skip = marked.get(min(marked, default=0) if at is None else at)
     if skip is None:
         got = "none" if at is None else format_instant(at)
@@ -63,7 +63,7 @@ async def unskip_time(tx: Tx, settings: Settings, tenant: str, job_id: int, at: 
 
 async def skips(tx: Tx, tenant: str, job_id: int) -> list[Skip]:
     """The coming times of a job that will not run."""
-    return [] if await load(tx, tenant, job_id) is None else await _skips(tx, job_id)
+    return [] if await load(tx, tenant, job_id) is None else await skips_of(tx, job_id)
 
 
 async def keep_skips(tx: Tx, job: Job, cut: int) -> None:
@@ -116,7 +116,7 @@ async def end_skips(tx: Tx, limit: int) -> int:
     return len(due)
 
 
-async def _skips(tx: Tx, job_id: int) -> list[Skip]:
+async def skips_of(tx: Tx, job_id: int) -> list[Skip]:
     return [
         Skip(job_id=job_id, scheduled_at=row[0], note=row[1], made_at=row[2])
         for row in await tx.all("skips_of", (job_id, tx.now_at))

@@ -24,12 +24,14 @@ from hourhand.ports.reading import (
     DeadGroup,
     DeadPage,
     DeadQuery,
+    JobLook,
     JobMarks,
     JobPage,
     JobQuery,
     RunGlance,
     RunPage,
     RunQuery,
+    WantRuns,
 )
 from hourhand.stores.relational import (
     audits,
@@ -293,6 +295,9 @@ class RelationalStore(KeepsOperations):
         return await self._engine.read(
             lambda tx: reading.job_runs(tx, tenant, job_id, nominals, before_at, limit),
         )
+
+    async def look_at_job(self, tenant: str, job_id: int, want: WantRuns) -> JobLook | None:
+        return await self._engine.read(lambda tx: reading.look_at_job(tx, tenant, job_id, want))
 
     async def get_run(self, tenant: str, key: RunKey) -> RunView | None:
         return await self._engine.read(lambda tx: reading.get_run(tx, tenant, key))

@@ -40,12 +40,14 @@ from hourhand.ports.reading import (
     DeadGroup,
     DeadPage,
     DeadQuery,
+    JobLook,
     JobMarks,
     JobPage,
     JobQuery,
     RunGlance,
     RunPage,
     RunQuery,
+    WantRuns,
 )
 from hourhand.stores.sharded.asking import Shards, answers_of, by_shard, named, some_answers_of
 from hourhand.stores.sharded.merging import (
@@ -216,6 +218,9 @@ class ShardedStore(ShardedOperations, PerShardVerbs):
             job_id, lambda shard: shard.job_runs(tenant, job_id, nominals, before_at, limit)
         )
         return runs or []
+
+    async def look_at_job(self, tenant: str, job_id: int, want: WantRuns) -> JobLook | None:
+        return await self._shards.ask_home(job_id, lambda shard: shard.look_at_job(tenant, job_id, want))
 
     async def get_run(self, tenant: str, key: RunKey) -> RunView | None:
         return await self._shards.ask_home(key.job_id, lambda shard: shard.get_run(tenant, key))

@@ -21,6 +21,7 @@ from hourhand.web.routes import (
     schedules,
     why,
 )
+from hourhand.web.switchboard import Switchboard
 
 # One flat router, for a request is held against each router in turn. Fixed paths come before those with an
 # id in the same place.
@@ -51,6 +52,8 @@ ALIAS = "/v1"
 # All of them where they are found. Built once: what the framework works out for a route at a place takes a
 # millisecond, and is the same for every application of the process.
 PLACED = APIRouter(generate_unique_id_function=lambda route: route.name)
+PLACED.routes.append(Switchboard(API.routes, (PREFIX, ALIAS)))
+PLACED.routes.append(Switchboard(PROCESS.routes, ("", PREFIX, ALIAS)))
 PLACED.include_router(API, prefix=PREFIX)
 PLACED.include_router(API, prefix=ALIAS, include_in_schema=False)
 PLACED.include_router(PROCESS)

@@ -181,8 +181,7 @@ async def clone_job(request: Request, job_id: JobIdText, dry_run: DryRun = False
 async def job_status(request: Request, job_id: JobIdText) -> Response:
     """The newest run that is due and neither skipped nor cancelled speaks for the job; PENDING before the first."""
     web, tenant = caller_of(request)
-    job = await web.jobs.get(tenant, job_id_in(job_id))
-    return json_answer(status_answer(job, await web.runs.status(job, web.jobs.next_at(job))))
+    return json_answer(status_answer(await web.runs.status(tenant, job_id_in(job_id), web.jobs.next_at)))
 
 
 @router.get(
