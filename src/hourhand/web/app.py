@@ -90,6 +90,6 @@ def create_app(
     problems.install(app, methods_at)
     # The last that is added is the outermost.
     app.add_middleware(BodyLimit, payload_bytes=settings.documents.payload_bytes)
-    app.add_middleware(HostGuard, url=settings.url)
+    app.add_middleware(HostGuard, url=settings.url, any_host=settings.any_host)
     app.add_middleware(Observer, clock=clock, metrics=HttpMetrics(registry))
     return app

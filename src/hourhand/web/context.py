@@ -31,6 +31,7 @@ class WebSettings(msgspec.Struct, frozen=True, kw_only=True):
     """What the edge needs to know of the operator's settings."""
 
     url: str = ""  # the address that people and targets use, where it is not loopback
+    any_host: bool = False  # it listens beyond loopback, where everybody is asked who they are
     documents: DocumentRules = DocumentRules()
 
 

@@ -7,11 +7,10 @@ from collections.abc import Sequence
 
 from starlette.requests import Request
 
-from hourhand.core.access import LOCAL, Principal
+from hourhand.core.access import LOCAL, MAX_TOKEN, Principal
 from hourhand.errors import WrongToken
 from hourhand.ports.identity import Authenticator
 
-MAX_TOKEN = 8_192
 _SCHEME = "bearer"
 
 
