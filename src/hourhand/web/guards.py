@@ -6,6 +6,7 @@ loopback everybody is asked who they are, and what browsers send along by themse
 bent name gets nothing, so any Host may be (with a configured URL, its own or a bare address), and Origin may be that too.
 """
 
+import re
 from functools import lru_cache
 from ipaddress import ip_address
 from urllib.parse import urlsplit
@@ -22,6 +23,7 @@ BULK_BYTES = 256 * 1024 * 1024  # of a stream of documents
 REPORT_BYTES = 64 * 1024  # of what a target reports
 _BULK_PATHS = ("/jobs/bulk", "/jobs/apply")
 _REPORT_PATH = "/report"
+_HOST = re.compile(rb"(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::\d{1,5})?")
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 
 
@@ -62,7 +64,9 @@ class HostGuard:
 
     def _may_be(self, host: bytes, port: int | None) -> bool:
         """Whether a host that is not known as ours may be, since it gives nobody anything."""
-        place = _place("http://" + host.decode("latin-1")) if self._any_host else None
+        if not self._any_host or not _HOST.fullmatch(host):
+            return False
+        place = _place("http://" + host.decode("ascii"))
         if place is None:
             return False
         return self._own is None or (_is_address(place[0]) and place[1] == port)
