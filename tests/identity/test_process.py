@@ -5,7 +5,7 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -19,6 +19,7 @@ from tests.cli.conftest import DEADLINE_S, read_until
 from tests.identity.issuer import ALL_KEYS, AUDIENCE, ISSUER, SECRET, by_hand, claims, document, jwk, signed
 
 HOURHAND = [sys.executable, "-m", "hourhand"]
+UP = ("up", "--data", "jobs.db", "--no-demo")
 JWT = {
     "HOURHAND_AUTH_MODE": "jwt",
     "HOURHAND_AUTH_SECRET": SECRET,
@@ -46,13 +47,16 @@ def environment(**more: str) -> dict[str, str]:
 
 
 @contextmanager
-def running(folder: Path, *options: str, **settings: str) -> Iterator[str]:
-    """`hourhand up` in a process of its own; its port on every address that it listens on."""
-    command = [*HOURHAND, "up", "--data", "jobs.db", "--no-demo", *options]
+def running(folder: Path, *options: str, command: Sequence[str] = UP, **settings: str) -> Iterator[str]:
+    """`hourhand up`, or another command, in a process of its own; its port on every address that it listens on."""
     with (
         (folder / "stderr").open("wb") as stderr,
         subprocess.Popen(
-            command, cwd=folder, env=environment(**settings), stdout=subprocess.PIPE, stderr=stderr
+            [*HOURHAND, *command, *options],
+            cwd=folder,
+            env=environment(**settings),
+            stdout=subprocess.PIPE,
+            stderr=stderr,
         ) as process,
     ):
         assert process.stdout is not None
@@ -285,3 +289,26 @@ def test_a_secret_may_lie_in_a_file(tmp_path: Path) -> None:
             f"http://127.0.0.1:{port}/v1/jobs", headers=bearer(signed("HS256", said())), trust_env=False
         )
         assert got.status_code == 200
+
+
+# --- parts of a cluster
+
+
+@pytest.mark.parametrize("part", ["api", "scheduler"])
+def test_each_part_of_a_cluster_asks_who_is_there(tmp_path: Path, migrated_url: str, part: str) -> None:
+    listening = {"api": "HOURHAND_SERVER_LISTEN", "scheduler": "HOURHAND_TELEMETRY_LISTEN"}[part]
+    settings = {**JWT, "HOURHAND_STORE_URL": migrated_url, listening: "0.0.0.0:0"}
+    with (
+        running(tmp_path, command=(part,), **settings) as port,
+        httpx2.Client(base_url=f"http://127.0.0.1:{port}", trust_env=False, timeout=DEADLINE_S) as client,
+    ):
+        assert client.get("/healthz").status_code == 200
+        assert client.get("/metrics").status_code == 401
+        tenant, operator = said(role="admin"), said(role="viewer", tenant="*")
+        assert client.get("/metrics", headers=bearer(signed("HS256", tenant))).status_code == 403
+        assert client.get("/metrics", headers=bearer(signed("HS256", operator))).status_code == 200
+
+
+def test_metrics_of_a_worker_are_not_told_beyond_loopback_without_authentication(tmp_path: Path) -> None:
+    settings = {"HOURHAND_STORE_URL": "postgres://127.0.0.1/x", "HOURHAND_TELEMETRY_LISTEN": "0.0.0.0:0"}
+    assert "no authentication (auth.mode is none)" in refused(tmp_path, "worker", **settings)
