@@ -139,6 +139,22 @@ LIMITS = (
     ),
     Limit("time between looks for a lease server that is away", "leases.allotted", "RETURN_US", "us"),
     Limit("keys whose requests one process counts", "limits.local", "MOST_KEYS"),
+    Limit("characters of a bearer token", "core.access", "MAX_TOKEN"),
+    Limit("characters of the name of a JWT's key (kid)", "core.jose", "MAX_KID"),
+    Limit("how far the clock of who issues JWTs may differ", "core.claims", "LEEWAY_US", "us"),
+    Limit("bytes of a secret for JWTs, at least", "core.secrecy", "MIN_KEY_BYTES", "B"),
+    Limit("bits of an RSA key for JWTs, at least", "identity.keys", "LEAST_RSA_BITS"),
+    Limit("and at most", "identity.keys", "MOST_RSA_BITS"),
+    Limit("published keys of JWTs that are taken", "identity.keys", "MAX_KEYS"),
+    Limit("a document of published keys", "identity.jwks", "MAX_BYTES", "B"),
+    Limit("time of fetching it", "identity.jwks", "TIMEOUT_S", "s"),
+    Limit("age at which it is fetched anew", "identity.jwks", "LIFETIME_US", "us"),
+    Limit(
+        "time between two fetches, however many unknown keys are named", "identity.jwks", "REFETCH_US", "us"
+    ),
+    Limit("age at which keys that cannot be fetched count no longer", "identity.jwks", "KEPT_US", "us"),
+    Limit("time that a JWT which was checked is remembered", "identity.jwt", "REMEMBERED_US", "us"),
+    Limit("JWTs that are remembered", "identity.jwt", "MOST_REMEMBERED"),
     Limit(
         "lease of a scheduler, unless `scheduler.lease` says otherwise",
         "config.settings",

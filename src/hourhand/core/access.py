@@ -42,6 +42,7 @@ class Principal(msgspec.Struct, frozen=True, kw_only=True):
     tenant: str
     role: Role
     via: Via
+    expires_at: int | None = None  # until when this holds, where that is known
 
     @property
     def runs_the_system(self) -> bool:

@@ -23,14 +23,7 @@ class Expected(msgspec.Struct, frozen=True, kw_only=True):
     audience: str
 
 
-class Proof(msgspec.Struct, frozen=True, kw_only=True):
-    """Who somebody is, and until when the token says so."""
-
-    principal: Principal
-    expires_at: int
-
-
-def judge_claims(claims: Mapping[str, Any], expected: Expected, now_at: int) -> Proof:
+def judge_claims(claims: Mapping[str, Any], expected: Expected, now_at: int) -> Principal:
     """Who the claims are about; TokenRefused where they are not for us, not now, or not whole."""
     expires_at = _instant(claims, "exp")
     if expires_at is None:
@@ -45,10 +38,10 @@ def judge_claims(claims: Mapping[str, Any], expected: Expected, now_at: int) -> 
         raise TokenRefused("the token is of another issuer than auth.issuer")
     if _audience(claims) != expected.audience:
         raise TokenRefused("the token is for another audience than auth.audience")
-    return Proof(principal=_principal(claims), expires_at=expires_at)
+    return _principal(claims, expires_at)
 
 
-def _principal(claims: Mapping[str, Any]) -> Principal:
+def _principal(claims: Mapping[str, Any], expires_at: int) -> Principal:
     tenant, subject, role = (_text(claims, name) for name in ("tenant", "sub", "role"))
     if tenant != EVERY_TENANT and not is_tenant(tenant):
         raise TokenRefused(f"the token's claim tenant: expected {TENANT_WORDS}, or {EVERY_TENANT} for all")
@@ -56,7 +49,7 @@ def _principal(claims: Mapping[str, Any]) -> Principal:
         raise TokenRefused(f"the token's claim sub: expected 1 to {MAX_SUBJECT} printable characters")
     if role not in set(Role):
         raise TokenRefused(f"the token's claim role: expected one of {', '.join(Role)}")
-    return Principal(subject=subject, tenant=tenant, role=Role(role), via=Via.JWT)
+    return Principal(subject=subject, tenant=tenant, role=Role(role), via=Via.JWT, expires_at=expires_at)
 
 
 def _audience(claims: Mapping[str, Any]) -> str:

@@ -12,7 +12,7 @@ import msgspec
 
 from hourhand.clock import Clock
 from hourhand.core.access import Principal
-from hourhand.core.claims import Expected, Proof, judge_claims
+from hourhand.core.claims import Expected, judge_claims
 from hourhand.core.instant import SECOND_US
 from hourhand.core.jose import SignedToken, TokenRefused, is_signed_token, read_members, read_token
 from hourhand.errors import WrongToken
@@ -53,13 +53,13 @@ class JwtAuthenticator:
         if known is not None:
             return known
         try:
-            proof = await self._proven(token)
+            principal = await self._proven(token)
         except TokenRefused as error:
             raise WrongToken(str(error)) from None
-        self._remember(digest, proof)
-        return proof.principal
+        self._remember(digest, principal)
+        return principal
 
-    async def _proven(self, token: str) -> Proof:
+    async def _proven(self, token: str) -> Principal:
         """The signature first: of a token that anybody could have written, nothing is told but that."""
         read = read_token(token)
         keys = await self._keys_for(read)
@@ -87,8 +87,9 @@ class JwtAuthenticator:
         self._remembered.move_to_end(digest)
         return known.principal
 
-    def _remember(self, digest: bytes, proof: Proof) -> None:
-        until_at = min(proof.expires_at, self._clock.now() + REMEMBERED_US)
-        self._remembered[digest] = _Remembered(proof.principal, until_at, self._version)
+    def _remember(self, digest: bytes, principal: Principal) -> None:
+        assert principal.expires_at is not None
+        until_at = min(principal.expires_at, self._clock.now() + REMEMBERED_US)
+        self._remembered[digest] = _Remembered(principal, until_at, self._version)
         if len(self._remembered) > MOST_REMEMBERED:
             self._remembered.popitem(last=False)
