@@ -50,6 +50,7 @@ from hourhand.ports.reading import (
     RunPage,
     RunQuery,
 )
+from hourhand.ports.tokens import TokenVerbs
 from hourhand.ports.upcoming import UpcomingVerbs
 
 
@@ -216,9 +217,10 @@ class Backlog(msgspec.Struct, frozen=True, kw_only=True):
 Decide = Callable[[Job, int], JobEdit]
 
 
-class Store(BackfillVerbs, AuditVerbs, UpcomingVerbs, OperationVerbs, Protocol):
+class Store(BackfillVerbs, AuditVerbs, UpcomingVerbs, OperationVerbs, TokenVerbs, Protocol):
     """Every verb of the only truth; those about backfills, skipped times and reruns are in `ports.backfills`,
-    what an audit reads in `ports.audit`, and what is offered to workers in `ports.upcoming`."""
+    what an audit reads in `ports.audit`, what is offered to workers in `ports.upcoming`, and API tokens in
+    `ports.tokens`."""
 
     # --- itself
     async def now(self) -> int:
