@@ -24,6 +24,7 @@ from hourhand.web.schema import (
     RunDocument,
     ScheduleDocument,
     SkipDocument,
+    TokenDocument,
 )
 
 _REFERENCE = "#/components/schemas/{model}"
@@ -38,6 +39,7 @@ _DOCUMENTS = (
     OperationDocument,
     ScheduleDocument,
     ReportDocument,
+    TokenDocument,
     Problem,
 )
 _MEANINGS = {

@@ -10,6 +10,7 @@ from hourhand.core.claims import Expected
 from hourhand.errors import CannotStart
 from hourhand.ports.identity import Authenticator
 from hourhand.ports.store import Store
+from hourhand.services.tokens import TokenAuthenticator
 
 if TYPE_CHECKING:  # loaded for those who use it
     from hourhand.identity.jwt import JwtAuthenticator
@@ -19,8 +20,8 @@ def build_authenticators(settings: Settings, store: Store, clock: Clock) -> list
     """Who recognises callers, in the order in which they are asked; None where nobody is asked."""
     if not settings.auth.asks:
         return None
-    found: list[Authenticator] = []
-    # API tokens are recognised here, in both modes and first: they need no server of others.
+    # API tokens count in both modes, and first: they need no server of others.
+    found: list[Authenticator] = [TokenAuthenticator(store=store, clock=clock)]
     if settings.auth.mode == "jwt":
         found.append(_jwt(settings, clock))
     return found
