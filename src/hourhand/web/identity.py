@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from starlette.requests import Request
 
 from hourhand.core.access import LOCAL, MAX_TOKEN, Principal
-from hourhand.errors import NotAllowed, WrongToken
+from hourhand.errors import HourhandError, NotAllowed, WrongToken
 from hourhand.ports.identity import Authenticator
 
 COOKIE = "hourhand_token"
@@ -44,6 +44,15 @@ class Identity:
             if token is not None and request.method not in _SAFE:
                 check_origin(request)
         return None if token is None else await self.recognise(token)
+
+    async def still_knows(self, request: Request) -> bool:
+        """Whether who sent a request that lasts may go on: not once the token was revoked or has expired."""
+        try:
+            return await self.of(request) is not None
+        except WrongToken:
+            return False
+        except HourhandError:
+            return True  # who would know does not answer; it is asked again with the next that is told
 
     async def recognise(self, token: str) -> Principal:
         """Whom a token proves, or WrongToken."""
