@@ -4,6 +4,7 @@ import { get } from "./api.js";
 import { say } from "./parts/toasts.js";
 
 export const me = signal(null); // null while it is not known: then nothing is held back
+export const isRead = signal(false); // the server has answered, whatever it said
 
 const ROLES = ["viewer", "operator", "editor", "admin"];
 
@@ -13,6 +14,7 @@ export async function begin() {
   } catch {
     // a view that asks for something says what is wrong
   }
+  isRead.value = true;
 }
 
 export const isAsked = () => me.value !== null && me.value.via !== "local";

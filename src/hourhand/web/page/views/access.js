@@ -2,7 +2,7 @@
 import { html, useState } from "../html.js";
 import { ask, get, post, remove } from "../api.js";
 import { useLoad } from "../load.js";
-import { isAsked, logOut, may, me, only } from "../me.js";
+import { isAsked, isRead, logOut, may, me, only } from "../me.js";
 import { place } from "../router.js";
 import { cut, number } from "../text.js";
 import { Code } from "../parts/copy.js";
@@ -56,7 +56,8 @@ function You() {
 function Tokens() {
   const cursor = place.value.query.get("cursor");
   const allowed = may("admin");
-  const page = useLoad((signal) => (allowed ? get("/tokens", { limit: PAGE, cursor }, signal) : Promise.resolve(null)), [cursor, allowed], { keep: true });
+  const asks = allowed && isRead.value;
+  const page = useLoad((signal) => (asks ? get("/tokens", { limit: PAGE, cursor }, signal) : Promise.resolve(null)), [cursor, asks], { keep: true });
   return html`<section aria-label="Tokens">
     <div class="section-head"><h2>Tokens</h2><button type="button" class="small" onClick=${() => show(NewToken, { done: page.reload })} ...${only("admin")}><${Icon} name="plus" />Make a token</button></div>
     ${allowed ? html`<${TokenList} page=${page} />` : html`<p class="faint">Only an admin sees and makes tokens.</p>`}
@@ -158,7 +159,8 @@ function Quota() {
 }
 
 function Deeds() {
-  const { data } = useLoad(wherever("/deeds", { limit: FEW }), []);
+  const admin = me.value?.role === "admin";
+  const { data } = useLoad(admin ? wherever("/deeds", { limit: FEW }) : () => Promise.resolve(null), [admin]);
   if (!data?.data?.length) return null;
   return html`<section aria-label="Who did what"><h2>Who did what</h2>
     <div class="table-wrap"><table class="list deeds">
