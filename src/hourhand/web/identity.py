@@ -27,6 +27,7 @@ class Identity:
 
     def __init__(self, authenticators: Sequence[Authenticator] | None = None, *, url: str = "") -> None:
         self._authenticators = authenticators
+        self._own = urlsplit(url).netloc
         self._https_host = urlsplit(url).hostname if url.startswith("https:") else None
 
     @property
@@ -42,7 +43,7 @@ class Identity:
         if token is None:
             token = request.cookies.get(self.cookie(request)) or None
             if token is not None and request.method not in _SAFE:
-                check_origin(request)
+                self.check_origin(request)
         return None if token is None else await self.recognise(token)
 
     async def still_knows(self, request: Request) -> bool:
@@ -61,6 +62,14 @@ class Identity:
             if principal is not None:
                 return principal
         raise WrongToken("the token is not one that this server knows")
+
+    def check_origin(self, request: Request) -> None:
+        """NotAllowed for what a browser sends on behalf of another page than ours, or does not say of which."""
+        place = urlsplit(request.headers.get("origin", "")).netloc
+        if not place or place not in (request.headers.get("host"), self._own):
+            raise NotAllowed(
+                "a change by a browser that is logged in must come from the page of this address (Origin)"
+            )
 
     def is_https(self, request: Request) -> bool:
         """Whether the browser speaks https, to us or to whoever stands before us."""
@@ -82,12 +91,3 @@ def token_in(request: Request) -> str | None:
     if len(given) > 1 or scheme.lower() != _SCHEME or not 0 < len(token.strip()) <= MAX_TOKEN:
         raise WrongToken("expected one header Authorization: Bearer … with a token")
     return token.strip()
-
-
-def check_origin(request: Request) -> None:
-    """NotAllowed for what a browser sends on behalf of another page than ours, or does not say of which."""
-    origin = request.headers.get("origin")
-    if origin is None or urlsplit(origin).netloc != request.headers.get("host"):
-        raise NotAllowed(
-            "a change by a browser that is logged in must come from the page of this address (Origin)"
-        )

@@ -13,7 +13,6 @@ from starlette.responses import RedirectResponse, Response
 
 from hourhand.errors import HourhandError, TooLarge, WrongToken
 from hourhand.web.context import context_of
-from hourhand.web.identity import check_origin
 from hourhand.web.page_files import page
 from hourhand.web.refusals import UnsupportedContent
 from hourhand.web.requests import content_type
@@ -53,7 +52,7 @@ async def log_in(request: Request) -> Response:
     identity = context_of(request).identity
     if not identity.asks:
         return RedirectResponse("/", 303)
-    check_origin(request)
+    identity.check_origin(request)
     token, after = await _form(request)
     try:
         if len(token) > MAX_COOKIE:
@@ -81,7 +80,7 @@ async def log_in(request: Request) -> Response:
 @router.post("/logout")
 async def log_out(request: Request) -> Response:
     """Forget the cookie. The token itself goes on; whoever wants it gone revokes it."""
-    check_origin(request)
+    context_of(request).identity.check_origin(request)
     answer = RedirectResponse(LOGIN, 303, headers={"Cache-Control": "no-store"})
     _forget(request, answer)
     return answer
