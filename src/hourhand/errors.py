@@ -13,7 +13,8 @@ HourhandError
 ├── Overloaded         a limit is reached; try later                             (429)
 ├── Unavailable        the store cannot be reached or cannot write right now     (503, exit 6)
 │   └── StorageFull    no space left
-└── CannotStart        wrong settings, a foreign or newer file, already running  (exit 1)
+└── CannotStart        wrong settings, a foreign or newer file                   (exit 1)
+    └── AlreadyRuns    another process holds the file
 """
 
 from collections.abc import Mapping, Sequence
@@ -137,3 +138,7 @@ class CannotStart(HourhandError):
     """The process refuses to begin, and says why."""
 
     code = "cannot_start"
+
+
+class AlreadyRuns(CannotStart):
+    """Another process holds the file."""

@@ -28,6 +28,11 @@ def new_key() -> bytes:
     return secrets.token_bytes(32)
 
 
+def new_secret(size_bytes: int) -> str:
+    """A secret as hexadecimal digits, for somebody to keep."""
+    return secrets.token_hex(size_bytes)
+
+
 class IdSource:
     """Hands out ids in growing order; borrows from coming milliseconds when asked for very many."""
 

@@ -39,6 +39,7 @@ _STRUCK_KEYS = frozenset(
 )
 _PASSWORD_IN_URL = re.compile(r"(://[^:/?#\s@]*):[^/?#\s@]*@")
 _SIGNING_SECRET = re.compile(r"whsec_[A-Za-z0-9+/=]+")
+_API_TOKEN = re.compile(r"(hh_[0-9a-z]{13})_[0-9a-f]+")  # what is left names it
 
 
 class Telemetry:
@@ -363,5 +364,6 @@ def _strike_out(_logger: object, _method: str, line: MutableMapping[str, Any]) -
         if key.lower() in _STRUCK_KEYS:
             line[key] = "***"
         elif isinstance(value, str):
-            line[key] = _SIGNING_SECRET.sub("whsec_***", _PASSWORD_IN_URL.sub(r"\1:***@", value))
+            struck = _SIGNING_SECRET.sub("whsec_***", _PASSWORD_IN_URL.sub(r"\1:***@", value))
+            line[key] = _API_TOKEN.sub(r"\1_***", struck)
     return line

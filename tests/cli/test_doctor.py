@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -10,6 +11,7 @@ from hourhand.__main__ import Wired
 from hourhand.cli.launch import Examined
 from hourhand.leases.board import View
 from hourhand.leases.redis import RedisBoard
+from tests.identity.issuer import AUDIENCE, ISSUER, SECRET, document, jwk
 from tests.servers.redis import RedisServer, ask
 
 GOOD = Examined(what="store", where="postgres://db/x", seen="schema 3, clock +1 ms")
@@ -152,3 +154,101 @@ def test_a_lease_server_that_is_away_or_has_no_package_says_so(
     assert missing.code == 8
     assert "pip install 'hourhand[redis]'" in missing.out
     assert "canary" not in told.out + missing.out
+
+
+JWT = {
+    "HOURHAND_AUTH_MODE": "jwt",
+    "HOURHAND_AUTH_ISSUER": ISSUER,
+    "HOURHAND_AUTH_AUDIENCE": AUDIENCE,
+    "HOURHAND_AUTH_SECRET": SECRET,
+}
+
+
+def examined(hourhand: Any, monkeypatch: pytest.MonkeyPatch, **settings: str) -> Any:
+    for name, value in {**JWT, **settings}.items():
+        monkeypatch.setenv(name, value)
+    told = hourhand("doctor", "--json", examine=Wired().examine)
+    assert SECRET not in told.out + told.err
+    return told
+
+
+def test_secrets_and_published_keys_are_told(hourhand, monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+    (folder / "keys.json").write_bytes(document(jwk("RS256"), jwk("ES256"), jwk("RS256", use="enc")))
+    told = examined(hourhand, monkeypatch, HOURHAND_AUTH_JWKS="keys.json")
+    assert told.code == 0, told.out
+    _, secret, keys = told.json["servers"]
+    assert secret["seen"] == "HS256, 1 secret without an obvious weakness"
+    assert keys["seen"].startswith("2 keys (1 for ES256, 1 for RS256) in ")
+    assert "left out: key 3 is not for signatures" in keys["seen"]
+
+
+@pytest.mark.parametrize(
+    ("place", "finding", "fix"),
+    [
+        ("http://127.0.0.1:1/keys", "no keys of JWTs: ", "check auth.jwks, or start the server"),
+        ("absent.json", "there is no such file", "see the message"),
+        ("none.json", "no key for RS256, ES256 or EdDSA", "see the message"),
+    ],
+)
+def test_keys_that_cannot_be_had_come_with_what_helps(
+    hourhand, monkeypatch: pytest.MonkeyPatch, folder: Path, place: str, finding: str, fix: str
+) -> None:
+    (folder / "none.json").write_bytes(document())
+    told = examined(hourhand, monkeypatch, HOURHAND_AUTH_JWKS=place)
+    assert told.code == 8
+    ill = told.json["servers"][-1]
+    assert ill["what"] == "auth"
+    assert finding in ill["finding"]
+    assert fix in ill["fix"]
+
+
+def test_the_missing_package_of_jwts_is_named(hourhand, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "hourhand.identity.keys", None)
+    told = examined(hourhand, monkeypatch, HOURHAND_AUTH_JWKS="keys.json")
+    assert "pip install 'hourhand[jwt]'" in told.json["servers"][-1]["finding"]
+
+
+def test_a_weak_secret_is_refused_by_check_and_doctor(hourhand, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in {**JWT, "HOURHAND_AUTH_SECRET": "canary" * 8}.items():
+        monkeypatch.setenv(name, value)
+    for command, code in (("check", 8), ("doctor", 1)):
+        told = hourhand(command)
+        assert told.code == code
+        assert "such as `openssl rand -hex 32` prints; one is weak: it repeats itself" in told.out + told.err
+        assert "canary" not in told.out + told.err
+
+
+def test_an_address_that_is_nobody_s_cannot_be_reported_to(hourhand, monkeypatch: pytest.MonkeyPatch) -> None:
+    ill = examined(hourhand, monkeypatch, HOURHAND_SERVER_LISTEN="0.0.0.0:7070")
+    assert ill.code == 8
+    assert "set server.url" in ill.out
+    fine = examined(
+        hourhand,
+        monkeypatch,
+        HOURHAND_SERVER_LISTEN="0.0.0.0:7070",
+        HOURHAND_SERVER_URL="https://hourhand.example.com",
+    )
+    assert fine.code == 0
+
+
+def test_passwords_that_everybody_tries_first_are_findings_beyond_this_machine(
+    hourhand, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from hourhand.config import load
+    from hourhand.wiring.auth_doctor import examine_passwords
+
+    def found(url: str) -> list[Examined]:
+        loaded = load(
+            environment={"HOURHAND_STORE_URL": url}, folder=Path("absent"), system_file=Path("absent")
+        )
+        return list(examine_passwords(loaded.settings()))
+
+    [ill] = found("postgres://hourhand:hourhand@db.example.com/x")
+    assert ill.where == "postgres://hourhand:***@db.example.com/x"
+    assert "openssl rand" in ill.fix
+    for url in (
+        "postgres://hourhand:hourhand@127.0.0.1/x",
+        "postgres://hourhand:kX93hfA0s@db.example.com/x",
+        "postgres://hourhand@db.example.com/x",
+    ):
+        assert found(url) == []

@@ -171,6 +171,15 @@ def test_values_as_people_write_them(read, section: str, line: str, attribute: s
         ('[worker]\nshell = "maybe"', 2, "true or false"),
         ('[telemetry]\nlisten = "0.0.0.0:1"', 2, "no authentication"),
         ('[telemetry]\nlisten = "7071"', 2, "empty, or host:port"),
+        ('[auth]\nmode = "oauth"', 2, "one of none, tokens, jwt"),
+        ('[auth]\njwks = "keys.json"', 2, "auth.jwks is about JWTs, but auth.mode is none"),
+        ('[auth]\nmode = "tokens"\nissuer = "x"', 3, "but auth.mode is tokens; set auth.mode to jwt"),
+        ('[auth]\nmode = "jwt"\nissuer = "x"\naudience = "y"', 2, "nothing to check JWTs with"),
+        ('[auth]\nmode = "jwt"\njwks = "k"\naudience = "y"', 2, "auth.issuer is empty"),
+        ('[auth]\nmode = "jwt"\njwks = "k"\nissuer = "x"', 2, "auth.audience is empty"),
+        ('[auth]\nissuer = " x"', 2, "what the claim has to be"),
+        ('[server]\ntrusted_proxies = ["*"]', 2, "addresses or networks"),
+        ('[server]\ntrusted_proxies = ["proxy.example.com"]', 2, "addresses or networks"),
     ],
 )
 def test_what_is_wrong_is_refused_with_its_place(
@@ -304,6 +313,72 @@ def test_the_table_is_whole_and_small() -> None:
         assert key.help, key.path
         assert key.kind.allowed, key.path
         assert key.kind.parse(key.kind.show(key.default)) == key.default, key.path
+
+
+TOKEN_SECRET = "5f1d0c9e7b3a48261d90fbb7e35c8a42ee01"
+JWT = f'[auth]\nmode = "jwt"\nissuer = "i"\naudience = "a"\nsecret = "{TOKEN_SECRET}"\n'
+
+
+@pytest.mark.parametrize("mode", ["tokens", "jwt"])
+def test_with_authentication_it_may_listen_anywhere(read, mode: str) -> None:
+    auth = JWT if mode == "jwt" else '[auth]\nmode = "tokens"\n'
+    loaded = read(local=auth + '[server]\nlisten = "0.0.0.0:80"\n[telemetry]\nlisten = "[::]:81"\n')
+    assert loaded.settings().auth.mode == mode
+
+
+def test_up_to_two_secrets_of_tokens_are_taken_and_never_shown(read) -> None:
+    other = TOKEN_SECRET[::-1]
+    for text in (f"{TOKEN_SECRET} {other}", f"{TOKEN_SECRET},{other}", f"{TOKEN_SECRET}, {other},{other}"):
+        loaded = read(local=JWT.replace(TOKEN_SECRET, text))
+        assert loaded.settings().auth.secret == (TOKEN_SECRET, other)
+        shown = {one.key.path: one.shown for one in loaded.effective}
+        assert shown["auth.secret"] == "***, ***"
+        assert TOKEN_SECRET not in repr(loaded.settings())
+    three = read(local=JWT.replace(TOKEN_SECRET, f"{TOKEN_SECRET} {other} {TOKEN_SECRET[3:]}x9z"))
+    assert "at most two secrets" in three.findings[0].message
+    assert TOKEN_SECRET not in str(three.findings)
+
+
+@pytest.mark.parametrize(
+    "secret", ['"secret"', '["", "x"]', '[""]', '"changemechangemechangemechangeme1"', "7"]
+)
+def test_weak_secrets_of_tokens_are_refused(read, secret: str) -> None:
+    loaded = read(local=JWT.replace(f'"{TOKEN_SECRET}"', secret))
+    assert "at least 32 random bytes" in loaded.findings[0].message
+    assert "changeme" not in str(loaded.findings)
+
+
+@pytest.mark.parametrize(
+    ("place", "right"),
+    [
+        ("https://id.example.com/.well-known/jwks.json", True),
+        ("https://id.internal:8443/keys?x=1", True),
+        ("http://127.0.0.1:8080/keys", True),
+        ("http://localhost/keys", True),
+        ("http://[::1]:1/keys", True),
+        ("file:///etc/hourhand/keys.json", True),
+        ("/etc/hourhand/keys.json", True),
+        ("keys.json", True),
+        ("http://id.example.com/keys", False),
+        ("http://127.0.0.1.evil.example/keys", False),
+        ("https://ann:canary@id.example.com/keys", False),
+        ("https://", False),
+        ("https://id.example.com:port/", False),
+        ("ftp://id.example.com/keys", False),
+        ("data://x", False),
+        ("file://", False),
+        (" ", False),
+        ("https://id.example.com/a b", False),
+    ],
+)
+def test_places_of_published_keys(read, place: str, right: bool) -> None:
+    loaded = read(local=JWT + f'jwks = "{place}"\n')
+    assert (loaded.findings == ()) is right
+    if right:
+        assert loaded.settings().auth.jwks == place
+    else:
+        assert "an https:// URL such as" in loaded.findings[0].message
+        assert "canary" not in str(loaded.findings)
 
 
 @pytest.mark.parametrize(

@@ -130,6 +130,7 @@ async def test_no_dry_run_changes_anything(
     backfill_id = (await client.post("/v1/backfills", json=asked)).json()["backfill_id"]
     paused = {"action": "resume", "filter": {"tag": "none"}}
     operation_id = (await client.post("/v1/operations", json=paused)).json()["operation_id"]
+    token_id = (await client.post("/v1/tokens", json={"name": "one"})).json()["token_id"]
     bodies: dict[str, Any] = {
         "create_job": DAILY,
         "create_jobs": [DAILY],
@@ -153,6 +154,8 @@ async def test_no_dry_run_changes_anything(
         "cancel_backfill": None,
         "requeue_dead_letters": {"ids": [dead_id]},
         "discard_dead_letters": {"filter": {}},
+        "create_token": {"name": "ci", "role": "admin", "expires_in": "1d"},
+        "revoke_token": None,
     }
     tried = [route for route in CHANGING if route.name not in TRIED_APART]
     assert set(bodies) == {route.name for route in tried}
@@ -163,6 +166,7 @@ async def test_no_dry_run_changes_anything(
             "{run_id}": dead_id if route.name == "rerun_run" else waiting_id,
             "{backfill_id}": backfill_id,
             "{operation_id}": operation_id,
+            "{token_id}": token_id,
             "{key:path}": "a",
         }
         path = route.path
@@ -177,7 +181,7 @@ async def test_no_dry_run_changes_anything(
 
 async def _everything(client: httpx2.AsyncClient, job_id: str) -> list[Any]:
     of_job = (f"/jobs/{job_id}/{word}" for word in ("history", "versions", "status"))
-    paths = ("/jobs", *of_job, "/dead-letters", "/backfills", "/operations")
+    paths = ("/jobs", *of_job, "/dead-letters", "/backfills", "/operations", "/tokens")
     return [(await client.get(f"/v1{path}")).json() for path in paths]
 
 

@@ -20,6 +20,7 @@ from hourhand.cli import (
     schedules,
     simulating,
     system,
+    tokens,
     why,
 )
 from hourhand.cli.failures import INTERRUPTED, report
@@ -41,6 +42,10 @@ def build(launch: Launch) -> typer.Typer:
     queues = _group("The broker that runs are offered through.")
     queue.register(queues, launch)
     app.add_typer(queues, name="queue")
+    token = _group("API tokens.")
+    tokens.register(token, launch)
+    app.add_typer(token, name="token")
+    tokens.register_whoami(app)
     schedules.register(app)
     audits.register(app)
     why.register(app)

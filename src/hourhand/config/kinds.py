@@ -9,8 +9,10 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
+from urllib.parse import urlsplit
 
 from hourhand.core.instant import format_duration, parse_duration
+from hourhand.core.secrecy import MIN_KEY_BYTES, why_weak
 from hourhand.core.signature import MIN_SECRET_BYTES, parse_secret
 from hourhand.core.url import masked_store_url, masked_url
 
@@ -27,6 +29,7 @@ _BETWEEN_URLS = re.compile(r"\s*,?\s*(?=postgres(?:ql)?://)|\s+", re.ASCII)  # a
 
 MASK = "***"
 FEWEST_DISTINCT_BYTES = 8
+_MOST_TOKEN_SECRETS = 2
 # From documentation and examples: whoever reads those can sign too.
 KNOWN_SECRETS = frozenset(
     {
@@ -309,6 +312,49 @@ class LeasesUrl:
 
 
 @dataclass(frozen=True, slots=True)
+class TokenSecrets:
+    """Secrets of JWTs, the newest first; two while one is being replaced. Never shown."""
+
+    allowed: str = (
+        f"at most two secrets of at least {MIN_KEY_BYTES} random bytes, without spaces and commas, "
+        "such as `openssl rand -hex 32` prints"
+    )
+
+    def parse(self, raw: object) -> tuple[str, ...]:
+        """Each checked: long enough, not from an example, not a word or a pattern."""
+        secrets = _listed(raw)
+        if secrets is None or len(set(secrets)) > _MOST_TOKEN_SECRETS:
+            raise ValueError(self.allowed)
+        for weakness in filter(None, map(why_weak, secrets)):
+            raise ValueError(f"{self.allowed}; one is weak: {weakness}")
+        return tuple(dict.fromkeys(secrets))
+
+    def show(self, value: object) -> str:
+        """Only how many there are."""
+        return ", ".join([MASK] * len(value)) if isinstance(value, tuple) else MASK
+
+
+@dataclass(frozen=True, slots=True)
+class KeysPlace:
+    """Where public keys are published: a URL whose server a certificate vouches for, or a file; or empty."""
+
+    allowed: str = (
+        "empty, an https:// URL such as https://id.example.com/.well-known/jwks.json (http:// on loopback only), "
+        "or the path of a file"
+    )
+
+    def parse(self, raw: object) -> str:
+        """As it is."""
+        if not isinstance(raw, str) or (raw and not _is_keys_place(raw)):
+            raise ValueError(self.allowed)
+        return raw
+
+    def show(self, value: object) -> str:
+        """As it is; it has no password."""
+        return masked_url(str(value))
+
+
+@dataclass(frozen=True, slots=True)
 class Secrets:
     """Signing secrets, the newest first; several while one is being replaced. Never shown."""
 
@@ -344,6 +390,29 @@ def split_listen(listen: str) -> tuple[str, int]:
 def is_loopback(host: str) -> bool:
     """Whether only this machine can reach it."""
     return ipaddress.ip_address(host).is_loopback if _is_address(host) else host.lower() == "localhost"
+
+
+def is_network(text: str) -> bool:
+    """Whether this is an address or a network of them."""
+    try:
+        ipaddress.ip_network(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _is_keys_place(text: str) -> bool:
+    if "://" not in text or text.startswith("file://"):
+        path = text.removeprefix("file://")
+        return bool(path) and path.isprintable() and path == path.strip()
+    try:
+        parts = urlsplit(text)
+        host, _ = parts.hostname or "", parts.port
+    except ValueError:
+        return False
+    if not host or parts.username is not None or not text.isprintable() or " " in text:
+        return False
+    return parts.scheme == "https" or (parts.scheme == "http" and is_loopback(host))
 
 
 def _is_address(text: str) -> bool:

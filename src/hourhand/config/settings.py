@@ -11,6 +11,7 @@ from typing import Any
 
 from hourhand.config.kinds import (
     Duration,
+    KeysPlace,
     Kind,
     LeasesUrl,
     Listen,
@@ -22,8 +23,10 @@ from hourhand.config.kinds import (
     StoreUrls,
     Switch,
     Text,
+    TokenSecrets,
     Whole,
     Words,
+    is_network,
     split_listen,
 )
 from hourhand.core.instant import DAY_US, HOUR_US, MINUTE_US, SECOND_US
@@ -32,6 +35,7 @@ from hourhand.core.plan import MAX_LEAD_US
 
 ENVIRONMENT_PREFIX = "HOURHAND_"
 CLIENT_VARIABLES = ("HOURHAND_URL", "HOURHAND_TOKEN", "HOURHAND_TENANT")  # read by client and CLI
+AUTH_MODES = ("none", "tokens", "jwt")
 _MODULE = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
 _BROKER_URL = re.compile(r"(kafka|rediss?)://[^\s/?#]+([/?]\S*)?")
 _HTTP_URL = re.compile(r"https?://[^\s/]+(/\S*)?")
@@ -85,6 +89,11 @@ class ServerSettings:
         ),
         "",
         "how targets reach the API, for reports; empty: http:// and the address",
+    )
+    trusted_proxies: tuple[str, ...] = _setting(
+        Words(allowed="addresses or networks, such as 10.1.2.3 or 10.1.0.0/16", matches=is_network),
+        (),
+        "proxies whose X-Forwarded-For and X-Forwarded-Proto are believed",
     )
 
     @property
@@ -234,6 +243,39 @@ class TargetSettings:
     )
 
 
+_NAME_OF_PARTY = Text(
+    allowed="empty, or what the claim has to be, at most 500 characters",
+    matches=lambda text: len(text) <= 500 and text.isprintable() and text == text.strip(),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuthSettings:
+    """How callers of the API are recognised."""
+
+    mode: str = _setting(
+        OneOf(words=AUTH_MODES),
+        "none",
+        "none: nobody is asked, for loopback only; tokens: by API tokens; jwt: by JWTs too",
+    )
+    secret: tuple[str, ...] = _setting(
+        TokenSecrets(),
+        (),
+        "checks JWTs that are signed with HS256; two while one replaces the other",
+        secret=True,
+    )
+    jwks: str = _setting(
+        KeysPlace(), "", "the published keys that check JWTs signed with RS256, ES256 or EdDSA"
+    )
+    issuer: str = _setting(_NAME_OF_PARTY, "", "what the claim iss of a JWT has to be")
+    audience: str = _setting(_NAME_OF_PARTY, "", "what the claim aud of a JWT has to be")
+
+    @property
+    def asks(self) -> bool:
+        """Whether anybody is asked who they are."""
+        return self.mode != "none"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LimitSettings:
     """What is refused."""
@@ -298,6 +340,7 @@ class Settings:
     scheduler: SchedulerSettings = SchedulerSettings()
     worker: WorkerSettings = WorkerSettings()
     targets: TargetSettings = TargetSettings()
+    auth: AuthSettings = AuthSettings()
     limits: LimitSettings = LimitSettings()
     history: HistorySettings = HistorySettings()
     alerts: AlertSettings = AlertSettings()

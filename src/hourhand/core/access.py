@@ -9,6 +9,7 @@ from hourhand.core.model import DEFAULT_TENANT
 
 EVERY_TENANT = "*"  # of those who run the system: they name the tenant with each request
 MAX_SUBJECT = 200
+MAX_TOKEN = 8_192  # characters of a bearer token of any kind
 _TENANT = re.compile(r"[a-z0-9][a-z0-9._-]{0,62}")
 TENANT_WORDS = "a tenant of 1 to 63 small letters, digits, dots, dashes and underscores, such as acme"
 
@@ -41,6 +42,7 @@ class Principal(msgspec.Struct, frozen=True, kw_only=True):
     tenant: str
     role: Role
     via: Via
+    expires_at: int | None = None  # until when this holds, where that is known
 
     @property
     def runs_the_system(self) -> bool:

@@ -52,6 +52,7 @@ from hourhand.ports.reading import (
     RunQuery,
     WantRuns,
 )
+from hourhand.ports.tokens import TokenVerbs
 from hourhand.ports.upcoming import UpcomingVerbs
 
 
@@ -218,9 +219,10 @@ class Backlog(msgspec.Struct, frozen=True, kw_only=True):
 Decide = Callable[[Job, int], JobEdit]
 
 
-class Store(BackfillVerbs, AuditVerbs, UpcomingVerbs, OperationVerbs, Protocol):
+class Store(BackfillVerbs, AuditVerbs, UpcomingVerbs, OperationVerbs, TokenVerbs, Protocol):
     """Every verb of the only truth; those about backfills, skipped times and reruns are in `ports.backfills`,
-    what an audit reads in `ports.audit`, and what is offered to workers in `ports.upcoming`."""
+    what an audit reads in `ports.audit`, what is offered to workers in `ports.upcoming`, and API tokens in
+    `ports.tokens`."""
 
     # --- itself
     async def now(self) -> int:

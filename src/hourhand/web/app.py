@@ -22,6 +22,7 @@ from hourhand.services.recent import Recent
 from hourhand.services.reports import Reports
 from hourhand.services.run_logs import RunLogs
 from hourhand.services.runs import Runs
+from hourhand.services.tokens import Tokens
 from hourhand.services.why import Why
 from hourhand.web import problems
 from hourhand.web.context import Parts, WebContext, WebSettings
@@ -83,13 +84,14 @@ def create_app(
         events=events or EventLog(clock=clock),
         overview=Overview(store=store, clock=clock, recent=recent or Recent(clock=clock)),
         settings=settings,
-        identity=Identity(authenticators),
+        identity=Identity(authenticators, url=settings.url),
+        tokens=Tokens(store=store, ids=IdSource(clock), clock=clock),
     )
     app.openapi = lambda: describe(app)  # type: ignore[method-assign]
     app.router.routes.extend(PLACED.routes)
     problems.install(app, methods_at)
     # The last that is added is the outermost.
     app.add_middleware(BodyLimit, payload_bytes=settings.documents.payload_bytes)
-    app.add_middleware(HostGuard, url=settings.url)
+    app.add_middleware(HostGuard, url=settings.url, any_host=settings.any_host)
     app.add_middleware(Observer, clock=clock, metrics=HttpMetrics(registry))
     return app

@@ -19,6 +19,7 @@ from hourhand.services.overview import Overview
 from hourhand.services.reports import Reports
 from hourhand.services.run_logs import RunLogs
 from hourhand.services.runs import Runs
+from hourhand.services.tokens import Tokens
 from hourhand.services.why import Why
 from hourhand.web.access import CALLER, Caller
 from hourhand.web.documents import DocumentRules
@@ -31,6 +32,7 @@ class WebSettings(msgspec.Struct, frozen=True, kw_only=True):
     """What the edge needs to know of the operator's settings."""
 
     url: str = ""  # the address that people and targets use, where it is not loopback
+    any_host: bool = False  # it listens beyond loopback, where everybody is asked who they are
     documents: DocumentRules = DocumentRules()
 
 
@@ -54,6 +56,7 @@ class WebContext(msgspec.Struct, frozen=True, kw_only=True):
     overview: Overview
     settings: WebSettings
     identity: Identity
+    tokens: Tokens
 
 
 def is_ready(parts: Mapping[str, str | None]) -> bool:

@@ -1,6 +1,6 @@
 """Server-sent events on the wire: frames, keep-alive, and an answer that lets go of its client when it ends."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 import msgspec
@@ -24,11 +24,11 @@ _frames: dict[str, tuple[Event, bytes]] = {}  # of late; many clients get the sa
 
 
 class EventStream(StreamingResponse):
-    """Everything that a subscription gets, until either side ends it."""
+    """Everything that a subscription gets, until either side ends it or its owner is no longer known."""
 
-    def __init__(self, subscription: Subscription) -> None:
+    def __init__(self, subscription: Subscription, still_known: Callable[[], Awaitable[bool]]) -> None:
         self._subscription = subscription
-        super().__init__(_stream(subscription), media_type=CONTENT_TYPE, headers=_HEADERS)
+        super().__init__(_stream(subscription, still_known), media_type=CONTENT_TYPE, headers=_HEADERS)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """ASGI."""
@@ -38,12 +38,16 @@ class EventStream(StreamingResponse):
             self._subscription.close()
 
 
-async def _stream(subscription: Subscription) -> AsyncIterator[bytes]:
+async def _stream(
+    subscription: Subscription, still_known: Callable[[], Awaitable[bool]]
+) -> AsyncIterator[bytes]:
     yield b"retry: %d\n\n" % _RETRY_MS
     if subscription.begins_after is not None:
         # An id without data makes no event, but whoever is cut off before the first knows where to go on.
         yield b"id: %b\n\n" % subscription.begins_after.encode()
     while (messages := await subscription.take(KEEP_ALIVE_S)) is not None:
+        if not await still_known():
+            return
         if not messages:
             yield _KEEP_ALIVE
         for start in range(0, len(messages), _FRAMES_AT_ONCE):

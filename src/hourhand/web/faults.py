@@ -33,6 +33,7 @@ from hourhand.web.schema import (
     ScheduleDocument,
     ShellTargetDocument,
     SkipDocument,
+    TokenDocument,
 )
 
 TARGET_KINDS = ("http", "python", "shell")
@@ -75,6 +76,7 @@ Document = TypeVar(
     DeadFilterDocument,
     OperationDocument,
     ReportDocument,
+    TokenDocument,
 )
 
 

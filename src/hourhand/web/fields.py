@@ -11,6 +11,7 @@ from typing import Annotated, Any, TypeVar
 from pydantic import PlainValidator, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
+from hourhand.core.access import Role
 from hourhand.core.backfill import MAX_RATE, Order, parse_rate
 from hourhand.core.instant import GIVEN_YEARS, OutOfYears, parse_duration, parse_given_instant
 from hourhand.core.model import (
@@ -149,6 +150,7 @@ Rate = Annotated[
 ActionWord = Annotated[Action, one_of(Action), words(Action)]
 JobStateWord = Annotated[JobState, one_of(JobState), words(JobState)]
 OrderWord = Annotated[Order, one_of(Order), words(Order)]
+RoleWord = Annotated[Role, one_of(Role), words(Role)]
 Method = Annotated[str, *_checked(_method, {"type": "string", "enum": list(HTTP_METHODS)})]
 PriorityWord = Annotated[Priority, one_of(Priority), words(Priority)]
 DurabilityWord = Annotated[Durability, one_of(Durability), words(Durability)]

@@ -25,6 +25,7 @@ from hourhand.web.schema import (
     RunDocument,
     ScheduleDocument,
     SkipDocument,
+    TokenDocument,
 )
 
 _REFERENCE = "#/components/schemas/{model}"
@@ -39,6 +40,7 @@ _DOCUMENTS = (
     OperationDocument,
     ScheduleDocument,
     ReportDocument,
+    TokenDocument,
     Problem,
 )
 _MEANINGS = {

@@ -25,6 +25,7 @@ from hourhand.web.fields import (
     OverlapWord,
     PriorityWord,
     Rate,
+    RoleWord,
 )
 
 _CONFIG = ConfigDict(extra="forbid", strict=True, frozen=True, hide_input_in_errors=True)
@@ -265,6 +266,20 @@ class BackfillDocument(BaseModel):
     force: bool | None = _field(
         "Also times before history begins: what ran then is not known and runs again.", False, False
     )
+
+
+class TokenDocument(BaseModel):
+    """An API token to be made."""
+
+    model_config = _CONFIG
+
+    name: str = Field(description="What it is for; shown with all that is done by it.", examples=["ci"])
+    role: RoleWord | None = _field("What its owner may do.", "editor", "viewer")
+    tenant: str | None = _field(
+        'Whose jobs it is for, the caller\'s own unless given; "*": of those who run the system.', "acme"
+    )
+    expires_in: Duration | None = _field("How long it holds; for ever unless given.", "90d")
+    expires_at: Instant | None = _field("Until when it holds, instead.", "2027-11-16T08:00:00Z")
 
 
 class DeadFilterDocument(BaseModel):

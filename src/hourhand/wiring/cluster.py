@@ -33,12 +33,14 @@ from hourhand.services.room import Room
 from hourhand.targets.loop_watch import LoopWatch
 from hourhand.targets.python import PythonExecutor
 from hourhand.telemetry import Telemetry, configure_logging, label_lines, logger
+from hourhand.web.identity import Identity
 from hourhand.web.probes import create_probes
 from hourhand.web.routes import PREFIX
 from hourhand.wiring.browser import open_page
 from hourhand.wiring.buses import FrontBus, bus_over
 from hourhand.wiring.children import REFUSED, heed_parent, is_child, run_children, same_command
 from hourhand.wiring.databases import Database, Databases, require_postgres
+from hourhand.wiring.identity import build_authenticators, check_identity
 from hourhand.wiring.leasing import LeaseServer
 from hourhand.wiring.life import Ending, Pauses, farewell, quiet_collector, run_loop, stop_nodes
 from hourhand.wiring.nodes import Nodes, process_name
@@ -97,6 +99,8 @@ def _run(settings: Settings, roles: tuple[Role, ...], opens: bool = False) -> in
     require_postgres(settings, "up" if len(roles) > 1 else roles[0])
     configure_logging(settings.telemetry.log)
     try:
+        if Role.API in roles or settings.telemetry.listen:
+            check_identity(settings)
         functions = load_modules(settings.worker.import_modules if Role.WORKER in roles else ())
         return run_loop(_Process(settings, roles, functions, opens=opens).run())
     except CannotStart as error:
@@ -311,7 +315,8 @@ class _Process:
     ) -> list[_Listener]:
         listeners = []
         if "probes" in sockets:
-            probes = create_probes(self._telemetry.registry, self._parts)
+            identity = Identity(build_authenticators(self._settings, self._databases.front, self._clock))
+            probes = create_probes(self._telemetry.registry, self._parts, identity)
             listeners.append(_Listener(socket=sockets["probes"], server=Server(probes)))
         if "api" in sockets:
             listeners.append(_Listener(socket=sockets["api"], server=self._api(events, recent)))
@@ -344,7 +349,8 @@ class _Process:
                 events=events,
                 recent=recent,
                 parts=self._parts,
-            )
+            ),
+            self._settings.server.trusted_proxies,
         )
 
     def _banner(self, listeners: list[_Listener]) -> str:

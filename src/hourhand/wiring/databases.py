@@ -112,6 +112,10 @@ class Databases:
                 return False
         return True
 
+    async def open_once(self) -> bool:
+        """Open them without patience; whether enough answer to begin."""
+        return await self._try()
+
     async def follow(self, arrived: Arrived) -> None:
         """Open the others as they come, and hand each on once it is known to be the right one."""
         pauses = Pauses()

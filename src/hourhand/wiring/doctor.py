@@ -14,6 +14,7 @@ from hourhand.errors import CannotStart, HourhandError
 from hourhand.ids import IdSource
 from hourhand.leases.board import Away, Forgotten
 from hourhand.ports.store import LeaseLost
+from hourhand.wiring.auth_doctor import examine_auth, examine_passwords
 from hourhand.wiring.leasing import LeaseServer
 from hourhand.wiring.queues import broker_urls, redis_address, refuse_broker, scheme_of
 
@@ -26,6 +27,10 @@ def examine(settings: Settings) -> list[Examined]:
 
 
 async def _examine(settings: Settings) -> list[Examined]:
+    return [*await _servers(settings), *examine_passwords(settings), *await examine_auth(settings)]
+
+
+async def _servers(settings: Settings) -> list[Examined]:
     if not settings.store.databases[0].startswith("postgres"):
         return [_file(settings), *_needless_broker(settings)]
     found = [await _database(url) for url in settings.store.databases]

@@ -8,6 +8,7 @@ from fastapi import FastAPI
 
 from hourhand.clock import Clock
 from hourhand.config import Settings, store_url_fault
+from hourhand.config.kinds import is_loopback
 from hourhand.core.model import HttpTarget, PythonTarget, ShellTarget
 from hourhand.core.report import ReportTokens
 from hourhand.core.signature import parse_secret
@@ -38,6 +39,7 @@ from hourhand.telemetry import Telemetry
 from hourhand.web.app import create_app
 from hourhand.web.context import WebSettings
 from hourhand.web.documents import DocumentRules
+from hourhand.wiring.identity import build_authenticators
 from hourhand.wiring.nodes import Nodes
 
 _THREADS = 64
@@ -185,8 +187,13 @@ def build_app(
         store=store,
         clock=clock,
         registry=telemetry.registry,
-        settings=WebSettings(url=settings.server.url, documents=rules),
+        settings=WebSettings(
+            url=settings.server.url,
+            any_host=settings.auth.asks and not is_loopback(settings.server.host),
+            documents=rules,
+        ),
         parts=parts,
         events=events,
         recent=recent,
+        authenticators=build_authenticators(settings, store, clock),
     )

@@ -2,7 +2,7 @@
 
 import contextlib
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import uvicorn
 from starlette.applications import Starlette
@@ -35,9 +35,12 @@ def address_of(listener: socket.socket) -> str:
 
 
 class Server(uvicorn.Server):
-    """Uvicorn without its own signal handling: the process decides when to stop."""
+    """Uvicorn without its own signal handling: the process decides when to stop.
 
-    def __init__(self, app: Starlette) -> None:
+    Who asks and by which scheme is what the connection says, unless it comes from one of `trusted_proxies`.
+    """
+
+    def __init__(self, app: Starlette, trusted_proxies: Sequence[str] = ()) -> None:
         super().__init__(
             uvicorn.Config(
                 app,
@@ -45,6 +48,8 @@ class Server(uvicorn.Server):
                 access_log=False,
                 lifespan="off",
                 server_header=False,
+                proxy_headers=bool(trusted_proxies),
+                forwarded_allow_ips=list(trusted_proxies),
                 date_header=False,
                 timeout_graceful_shutdown=5,
                 ws="none",

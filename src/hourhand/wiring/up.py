@@ -36,6 +36,7 @@ from hourhand.web.documents import parse_document
 from hourhand.web.routes import PREFIX
 from hourhand.wiring.browser import open_page
 from hourhand.wiring.demo import DEMO
+from hourhand.wiring.identity import check_identity
 from hourhand.wiring.life import Ending, farewell, quiet_collector, run_loop, stop_nodes
 from hourhand.wiring.parts import Parts, build_app, build_parts, build_targets, open_store, sqlite_path
 from hourhand.wiring.queues import refuse_broker
@@ -53,6 +54,7 @@ def run_up(settings: Settings, options: UpOptions) -> int:
 
         return run_together(settings, opens=options.open)
     refuse_broker(settings)
+    check_identity(settings)
     configure_logging(settings.telemetry.log)
     functions = load_modules(settings.worker.import_modules)
     sys.setswitchinterval(_SWITCH_INTERVAL_S)
@@ -116,7 +118,8 @@ class _Up:
                 events=events,
                 recent=recent,
                 parts=lambda: parts.node.parts,
-            )
+            ),
+            settings.server.trusted_proxies,
         )
         await self._live(parts, server, listener, events, feed, is_new)
         writer.close()

@@ -13,6 +13,11 @@ class System(Endpoints[D]):
         return self._ask("GET", "/overview")
 
     @endpoint
+    def whoami(self) -> Flow[Document]:
+        """Whom the token proves, and what they may do."""
+        return self._ask("GET", "/whoami")
+
+    @endpoint
     def nodes(self) -> Flow[Document]:
         """The processes of the cluster: `{data}`."""
         return self._ask("GET", "/nodes")

@@ -64,6 +64,8 @@ async def purge(tx: Tx, history_before_at: int, dead_before_at: int, limit: int)
         await tx.run("purge_reruns", (history_before_at, limit)),
         await tx.run("purge_backfills", (history_before_at, limit)),
         await tx.run("purge_operations", (history_before_at, limit)),
+        await tx.run("purge_revoked_tokens", (history_before_at, limit)),
+        await tx.run("purge_expired_tokens", (history_before_at, limit)),
     ]
     await tx.run("purge_gaps", (history_before_at,))
     await tx.run("purge_edges", (history_before_at, limit))

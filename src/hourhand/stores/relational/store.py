@@ -56,6 +56,7 @@ from hourhand.stores.relational import (
 )
 from hourhand.stores.relational.membership import Settings
 from hourhand.stores.relational.operations import KeepsOperations
+from hourhand.stores.relational.tokens import RelationalTokens
 from hourhand.stores.relational.tx import Operation, T, Tx
 
 
@@ -88,7 +89,7 @@ class Hints:
                 wake(port.Hint(hint))
 
 
-class RelationalStore(KeepsOperations):
+class RelationalStore(KeepsOperations, RelationalTokens):
     """Every verb that is not hot; see `ports.store` for the contract of each."""
 
     def __init__(self, engine: Engine, settings: Settings, hints: Hints, finished: reading.Finished) -> None:

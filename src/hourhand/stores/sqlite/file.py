@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import IO
 
 from hourhand.core.schedule import tzdata_version
-from hourhand.errors import CannotStart
+from hourhand.errors import AlreadyRuns, CannotStart
 from hourhand.ids import new_key
 from hourhand.stores.sqlite.engine import WRITER_CACHE_KIB, connect
 from hourhand.stores.sqlite.statements import migrations, statements
@@ -39,7 +39,7 @@ def lock(path: Path) -> IO[str]:
         pid = holder.read(20).strip()
         holder.close()
         by = f" (process {pid})" if pid else ""
-        raise CannotStart(
+        raise AlreadyRuns(
             f"another hourhand{by} already runs on {path}; stop it, or give this one its own file with --data"
         ) from error
     try:

@@ -14,11 +14,13 @@ from hourhand.web.routes import (
     events,
     graphs,
     jobs,
+    login,
     operations,
     page,
     reports,
     runs,
     schedules,
+    tokens,
     why,
 )
 from hourhand.web.switchboard import Switchboard
@@ -41,11 +43,13 @@ for _module in (
     audits,
     schedules,
     events,
+    tokens,
     operations,
 ):
     API.routes.extend(_module.router.routes)
 PROCESS = operations.process_router
-PAGE = page.router
+PAGE = APIRouter()
+PAGE.routes.extend([*login.router.routes, *page.router.routes])
 PREFIX = "/api/v1"
 ALIAS = "/v1"
 

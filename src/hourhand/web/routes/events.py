@@ -54,7 +54,10 @@ async def follow_events(
     """Server-sent events. A `reset` says that some are missing, a `stats` how many there were in a second with too many."""
     web, tenant = caller_of(request)
     asked = EventFilter(tenant=tenant, types=types_in(types), job_id=job_filter_in(job_id))
-    return EventStream(web.events.follow(asked, (last_event_id or "")[:_MAX_ID]))
+    return EventStream(
+        web.events.follow(asked, (last_event_id or "")[:_MAX_ID]),
+        lambda: web.identity.still_knows(request),
+    )
 
 
 def types_in(text: str | None) -> frozenset[EventType]:

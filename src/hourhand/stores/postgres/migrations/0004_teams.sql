@@ -2,6 +2,22 @@
 -- operations on many jobs, webhooks. One step, since the version before goes on working at a database that is one step further.
 
 -- --- tokens
+-- API tokens. Of a secret only its hash is kept; one that was revoked stays for as long as history, to be seen.
+CREATE TABLE tokens (
+    id           bigint PRIMARY KEY,
+    created_at   bigint NOT NULL,
+    expires_at   bigint,
+    revoked_at   bigint,
+    last_used_at bigint,
+    tenant       text COLLATE "C" NOT NULL,
+    name         text NOT NULL,
+    role         text COLLATE "C" NOT NULL CHECK (role IN ('viewer', 'operator', 'editor', 'admin')),
+    created_by   text,
+    digest       bytea NOT NULL CHECK (length(digest) = 32)
+) WITH (fillfactor = 50);
+CREATE INDEX tokens_tenant ON tokens (tenant, id);
+CREATE INDEX tokens_revoked ON tokens (revoked_at) WHERE revoked_at IS NOT NULL;
+CREATE INDEX tokens_expiring ON tokens (expires_at) WHERE expires_at IS NOT NULL;
 
 -- --- deeds: who did what
 

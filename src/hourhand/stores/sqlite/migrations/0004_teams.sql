@@ -2,6 +2,22 @@
 -- operations on many jobs, webhooks. One step, since the version before goes on working at a database that is one step further.
 
 -- --- tokens
+-- API tokens. Of a secret only its hash is kept; one that was revoked stays for as long as history, to be seen.
+CREATE TABLE tokens (
+    id           INTEGER PRIMARY KEY,
+    tenant       TEXT NOT NULL,
+    name         TEXT NOT NULL,
+    role         TEXT NOT NULL CHECK (role IN ('viewer', 'operator', 'editor', 'admin')),
+    digest       BLOB NOT NULL CHECK (length(digest) = 32),
+    created_at   INTEGER NOT NULL,
+    created_by   TEXT,
+    expires_at   INTEGER,
+    revoked_at   INTEGER,
+    last_used_at INTEGER
+);
+CREATE INDEX tokens_tenant ON tokens (tenant, id);
+CREATE INDEX tokens_revoked ON tokens (revoked_at) WHERE revoked_at IS NOT NULL;
+CREATE INDEX tokens_expiring ON tokens (expires_at) WHERE expires_at IS NOT NULL;
 
 -- --- deeds: who did what
 
