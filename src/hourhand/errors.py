@@ -2,12 +2,15 @@
 
 HourhandError
 ├── Invalid            the request is wrong; `faults` name the fields            (422, exit 2)
-│   └── TooLarge       more bytes than are allowed                               (413)
+│   ├── TooLarge       more bytes than are allowed                               (413)
+│   └── KeyReused      the Idempotency-Key belongs to another request
 ├── NotFound           there is no such job, run or dead letter                  (404, exit 3)
 ├── NotAllowed         the operator's settings forbid it                         (403, exit 4)
 │   └── WrongToken     the token is missing, or of something else                (401)
 ├── Conflict           it exists already, or is not in a state for this          (409, exit 5)
 │   ├── Ambiguous      a name that means several jobs
+│   ├── InFlight       a request with the same Idempotency-Key is under way; retry
+│   ├── AnswerLost     it was carried out before, but nobody kept the answer
 │   ├── Outdated       the job changed since it was read (If-Match)              (412)
 │   └── TooLate        the attempt's deadline has passed                         (410)
 ├── Overloaded         a limit is reached; try later                             (429)
@@ -56,6 +59,12 @@ class TooLarge(Invalid):
     status = 413
 
 
+class KeyReused(Invalid):
+    """The Idempotency-Key came with another request before."""
+
+    code = "idempotency_key_reused"
+
+
 class NotFound(HourhandError):
     """There is no such thing, or not in this tenant."""
 
@@ -91,6 +100,23 @@ class Ambiguous(Conflict):
     """A name that means several jobs."""
 
     code = "ambiguous"
+
+
+class InFlight(Conflict):
+    """A request with the same Idempotency-Key is being carried out."""
+
+    code = "in_flight"
+    retryable = True
+
+    def __init__(self, message: str, retry_after_s: int = 1) -> None:
+        super().__init__(message)
+        self.retry_after_s = retry_after_s
+
+
+class AnswerLost(Conflict):
+    """The same request was carried out before, and nobody kept its answer. It is not carried out again."""
+
+    code = "answer_lost"
 
 
 class Outdated(Conflict):

@@ -36,6 +36,7 @@ from hourhand.core.run import (
 )
 from hourhand.core.serving import Serves
 from hourhand.core.why import RunFacts
+from hourhand.ports.answers import AnswerVerbs, Numbered
 from hourhand.ports.audit import AuditVerbs
 from hourhand.ports.backfills import BackfillVerbs
 from hourhand.ports.operations import OperationVerbs
@@ -77,6 +78,7 @@ class JobDraft(msgspec.Struct, frozen=True, kw_only=True):
     paused: bool = False
     note: str | None = None
     paused_until: int | None = None
+    numbered: Numbered | None = None  # which job of which request, where that may be repeated
 
 
 class Refusal(StrEnum):
@@ -219,10 +221,10 @@ class Backlog(msgspec.Struct, frozen=True, kw_only=True):
 Decide = Callable[[Job, int], JobEdit]
 
 
-class Store(BackfillVerbs, AuditVerbs, UpcomingVerbs, OperationVerbs, TokenVerbs, Protocol):
+class Store(AnswerVerbs, BackfillVerbs, AuditVerbs, UpcomingVerbs, OperationVerbs, TokenVerbs, Protocol):
     """Every verb of the only truth; those about backfills, skipped times and reruns are in `ports.backfills`,
-    what an audit reads in `ports.audit`, what is offered to workers in `ports.upcoming`, and API tokens in
-    `ports.tokens`."""
+    what an audit reads in `ports.audit`, what is offered to workers in `ports.upcoming`, API tokens in
+    `ports.tokens`, and kept answers in `ports.answers`."""
 
     # --- itself
     async def now(self) -> int:

@@ -19,6 +19,7 @@ from hourhand.core.skipping import MAX_NOTE, NoSuchTime, Skip, time_to_skip
 from hourhand.core.specification import SpecLimits, faults_in
 from hourhand.errors import Ambiguous, Conflict, HourhandError, Invalid, NotFound, Outdated, Unavailable
 from hourhand.ids import IdSource
+from hourhand.ports.answers import Numbered, numbered, promise
 from hourhand.ports.events import EventType
 from hourhand.ports.reading import JobPage, JobQuery
 from hourhand.ports.store import Changed, Decide, JobDraft, JobEdit, Refusal, Store, Unfit
@@ -89,6 +90,9 @@ class Jobs:
             shards.append(shard)
         if dry_run:
             return await self._would_create(tenant, news, answers, shards, foreseen or self.foresee(tenant))
+        numbers = numbered(len(news))
+        await self._recall(tenant, answers, numbers)
+        recalled = {answer.id for answer in answers if isinstance(answer, Job)}
         todo = [index for index, answer in enumerate(answers) if answer is None]
         for _ in range(_ID_DRAWS):  # ids are drawn; a clash with another process is drawn again
             if not todo:
@@ -100,6 +104,7 @@ class Jobs:
                     spec=news[index].spec,
                     paused=news[index].paused,
                     note=news[index].note,
+                    numbered=numbers[index],
                 )
                 for index in todo
             ]
@@ -117,10 +122,25 @@ class Jobs:
                     case _:
                         answers[index] = answer
             todo = clashed
-        created = [answer for answer in answers if isinstance(answer, Job)]
+        created = [answer for answer in answers if isinstance(answer, Job) and answer.id not in recalled]
         if created:
             self._changed(EventType.JOB_CREATED, created)
         return [Conflict("no free job id could be drawn; try again") if a is None else a for a in answers]
+
+    async def _recall(
+        self, tenant: str, answers: list[Job | HourhandError | None], numbers: Sequence[Numbered | None]
+    ) -> None:
+        """Find those that the same request made before, where its answer got lost; they are not made again."""
+        under = promise()
+        if under is None or not under.made:
+            return
+        for index, number in enumerate(numbers):
+            job_id = None if number is None else under.made.get(number.place)
+            if job_id is not None:
+                job = await self._store.get_job(tenant, job_id)
+                answers[index] = job or NotFound(
+                    "this request made the job, and somebody has deleted it since"
+                )
 
     async def get(self, tenant: str, job_id: int) -> Job:
         """One job, or NotFound."""

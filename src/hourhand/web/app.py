@@ -19,6 +19,7 @@ from hourhand.services.jobs import Jobs
 from hourhand.services.operations import Operations
 from hourhand.services.overview import Overview
 from hourhand.services.recent import Recent
+from hourhand.services.repeats import Repeats
 from hourhand.services.reports import Reports
 from hourhand.services.run_logs import RunLogs
 from hourhand.services.runs import Runs
@@ -73,6 +74,7 @@ def create_app(
         runs=runs,
         why=Why(store=store, clock=clock, horizon_us=runs.horizon_us),
         reports=reports or Reports(store=store),
+        repeats=Repeats(store=store),
         backfills=backfills or Backfills(store=store, ids=IdSource(clock), clock=clock, keep_us=_KEEP_US),
         audit=audit or Audit(store=store, clock=clock, keep_us=_KEEP_US),
         operations=Operations(store=store, ids=IdSource(clock), clock=clock),

@@ -16,6 +16,7 @@ from hourhand.services.jobs import Jobs
 from hourhand.services.node import Degraded
 from hourhand.services.operations import Operations
 from hourhand.services.overview import Overview
+from hourhand.services.repeats import Repeats
 from hourhand.services.reports import Reports
 from hourhand.services.run_logs import RunLogs
 from hourhand.services.runs import Runs
@@ -47,6 +48,7 @@ class WebContext(msgspec.Struct, frozen=True, kw_only=True):
     operations: Operations
     why: Why
     reports: Reports
+    repeats: Repeats
     logs: RunLogs
     store: Store
     clock: Clock

@@ -16,7 +16,7 @@ from starlette.responses import Response
 from starlette.types import Scope
 
 from hourhand.core.fault import Fault
-from hourhand.errors import HourhandError, Invalid, Overloaded, Unavailable, WrongToken
+from hourhand.errors import HourhandError, InFlight, Invalid, Overloaded, Unavailable, WrongToken
 from hourhand.web.faults import told
 from hourhand.web.fields import shown
 
@@ -95,13 +95,19 @@ def problem_of(error: HourhandError, request_id: str | None = None) -> dict[str,
 def answer_error(error: HourhandError, scope: Scope) -> Response:
     """The answer for one of our errors."""
     headers = {}
-    if isinstance(error, Overloaded):
+    if isinstance(error, Overloaded | InFlight):
         headers["Retry-After"] = str(error.retry_after_s)
     elif isinstance(error, Unavailable):
         headers["Retry-After"] = "1"
     elif isinstance(error, WrongToken):
         headers["WWW-Authenticate"] = "Bearer"
     return _response(problem_of(error, scope.get(REQUEST_ID)), headers)
+
+
+def bad_parameters(error: RequestValidationError, scope: Scope) -> Response:
+    """The answer for parameters that the framework found wrong."""
+    faults = [_parameter_fault(found) for found in error.errors()]
+    return answer_error(Invalid(told(faults[0]), faults), scope)
 
 
 def answer_unexpected(error: Exception, scope: Scope) -> Response:
@@ -138,8 +144,7 @@ async def _on_our_error(request: Request, error: Exception) -> Response:
 
 async def _on_bad_parameters(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
-    faults = [_parameter_fault(found) for found in error.errors()]
-    return answer_error(Invalid(told(faults[0]), faults), request.scope)
+    return bad_parameters(error, request.scope)
 
 
 def _http_problem(error: HTTPException, scope: Scope, methods: Sequence[str]) -> Response:

@@ -15,9 +15,10 @@ from hourhand.core.instant import GIVEN_YEARS, OutOfYears, parse_given_instant
 from hourhand.errors import Invalid, NotFound
 from hourhand.ports.acting import Actor, acting_for
 from hourhand.web.access import CALLER, ROLE, Access, Caller, access_of, admitted
-from hourhand.web.context import context_of
+from hourhand.web.context import caller_of, context_of
 from hourhand.web.faults import pointer_to, refusal, unknown_field
 from hourhand.web.json_text import read_object
+from hourhand.web.keeping import KEYED_METHODS, carried_out_once
 from hourhand.web.problems import REQUEST_ID
 from hourhand.web.refusals import UnsupportedContent
 
@@ -90,6 +91,9 @@ class GuardedRoute(APIRoute):
             principal = await context_of(request).identity.of(request)
             request.scope[CALLER] = admitted(principal, access, request)
             with acting_for(_actor(request)):
+                if request.method in KEYED_METHODS:
+                    web, tenant = caller_of(request)
+                    return await carried_out_once(request, tenant, web.repeats, handle)
                 return await handle(request)
 
         return guarded

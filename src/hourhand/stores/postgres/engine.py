@@ -26,6 +26,7 @@ from hourhand.stores.postgres.faults import (
 )
 from hourhand.stores.postgres.server_clock import ServerClock
 from hourhand.stores.postgres.statements import statements
+from hourhand.stores.relational.answers import marked
 from hourhand.stores.relational.tx import ChangedMeanwhile, Operation, Parameters, T
 
 POOL_SIZE = 8
@@ -171,6 +172,7 @@ class PostgresEngine:
 
         `hurried`: it waits for nobody's rows, but starts over.
         """
+        operation = marked(operation)
         async with self._in_words(within_s):
             begin = self._begin_hurried if hurried else self._begin
             for number in range(1, _TRIES):

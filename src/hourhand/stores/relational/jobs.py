@@ -11,6 +11,7 @@ from hourhand.core.run import TRIGGER_CODES
 from hourhand.core.tending import attend_at
 from hourhand.errors import Overloaded
 from hourhand.ports.store import Hint, JobDraft, Refusal, Unfit
+from hourhand.stores.relational.answers import note_made
 from hourhand.stores.relational.edges import add_edges, edge_rows, unfit_drafts
 from hourhand.stores.relational.membership import Enrolment, Place, Settings
 from hourhand.stores.relational.rows import JobRecord, decode_spec, job_values, lane_for
@@ -37,6 +38,8 @@ async def create_jobs(
     await add_edges(tx, [row for job in jobs for row in edge_rows(job.id, job.spec.timing, since)])
     await enrolment.write()
     await join_sets(tx, jobs)
+    stored = zip(drafts, answers, strict=True)
+    await note_made(tx, {answer.id: draft for draft, answer in stored if isinstance(answer, Job)})
     tx.hints.add(Hint.JOBS)
     return answers
 

@@ -4,7 +4,7 @@ Claim, plan and finish are hot and each store's own; everything else is the same
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Protocol
+from contextlib import nullcontext
 
 from hourhand.core.audit import ClockFacts
 from hourhand.core.backfill import Backfill, BackfillAction
@@ -18,6 +18,7 @@ from hourhand.core.serving import Serves
 from hourhand.core.skipping import Skip
 from hourhand.core.why import RunFacts
 from hourhand.ports import store as port
+from hourhand.ports.answers import harmless
 from hourhand.ports.audit import Asked, AuditedRuns, AuditPage, AuditQuery
 from hourhand.ports.backfills import BackfillPage, BackfillQuery, DecideBackfill, Feeding
 from hourhand.ports.reading import (
@@ -54,26 +55,12 @@ from hourhand.stores.relational import (
     upcoming,
     waits,
 )
+from hourhand.stores.relational.answer_verbs import AnswerVerbs
+from hourhand.stores.relational.engine import Engine as Engine
 from hourhand.stores.relational.membership import Settings
 from hourhand.stores.relational.operations import KeepsOperations
 from hourhand.stores.relational.tokens import RelationalTokens
-from hourhand.stores.relational.tx import Operation, T, Tx
-
-
-class Engine(Protocol):
-    """Where operations are executed."""
-
-    async def write(self, operation: Operation[T]) -> T:
-        """Execute in a transaction that is durable when this returns."""
-        ...
-
-    async def read(self, operation: Operation[T]) -> T:
-        """Execute on a snapshot, beside the writers."""
-        ...
-
-    async def close(self) -> None:
-        """Finish what is under way."""
-        ...
+from hourhand.stores.relational.tx import Tx
 
 
 class Hints:
@@ -89,7 +76,7 @@ class Hints:
                 wake(port.Hint(hint))
 
 
-class RelationalStore(KeepsOperations, RelationalTokens):
+class RelationalStore(AnswerVerbs, KeepsOperations, RelationalTokens):
     """Every verb that is not hot; see `ports.store` for the contract of each."""
 
     def __init__(self, engine: Engine, settings: Settings, hints: Hints, finished: reading.Finished) -> None:
@@ -118,7 +105,8 @@ class RelationalStore(KeepsOperations, RelationalTokens):
         return None
 
     async def create_jobs(self, drafts: Sequence[port.JobDraft]) -> list[Job | port.Refusal | port.Unfit]:
-        return await self._engine.write(lambda tx: jobs.create_jobs(tx, self._settings, drafts))
+        with harmless():  # under a promise each is noted under its place, where a repeat finds it
+            return await self._engine.write(lambda tx: jobs.create_jobs(tx, self._settings, drafts))
 
     async def change_job(
         self, tenant: str, job_id: int, decide: port.Decide, *, roots_too: bool = False
@@ -168,7 +156,10 @@ class RelationalStore(KeepsOperations, RelationalTokens):
     async def add_run(
         self, tenant: str, job_id: int, request_key: str | None, *, downstream: bool = False
     ) -> RunKey | None:
-        return await self._engine.write(lambda tx: jobs.add_run(tx, tenant, job_id, request_key, downstream))
+        with harmless() if request_key is not None else nullcontext():  # a repeat finds its run
+            return await self._engine.write(
+                lambda tx: jobs.add_run(tx, tenant, job_id, request_key, downstream)
+            )
 
     async def read_jobs(self, ids: Sequence[int]) -> list[Job]:
         return await self._engine.read(lambda tx: upcoming.read_jobs(tx, ids))
@@ -194,7 +185,8 @@ class RelationalStore(KeepsOperations, RelationalTokens):
 
     # --- reruns
     async def rerun(self, tenant: str, key: RunKey, request_key: str | None) -> RunKey | None:
-        return await self._engine.write(lambda tx: letters.rerun(tx, tenant, key, request_key))
+        with harmless() if request_key is not None else nullcontext():  # a repeat finds its run
+            return await self._engine.write(lambda tx: letters.rerun(tx, tenant, key, request_key))
 
     # --- backfills
     async def add_backfill(self, tenant: str, job_id: int, decide: DecideBackfill) -> Backfill | None:

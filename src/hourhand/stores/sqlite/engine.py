@@ -18,6 +18,7 @@ import msgspec
 
 from hourhand.clock import Clock
 from hourhand.errors import HourhandError, StorageFull, Unavailable
+from hourhand.stores.relational.answers import marked
 from hourhand.stores.relational.tx import Operation, Parameters, T
 from hourhand.stores.sqlite.statements import repeated, statements
 
@@ -130,7 +131,7 @@ class ThreadedEngine:
         if self._waiting.qsize() >= _MAX_WAITING:
             raise Unavailable("too many operations wait for the store")
         future: asyncio.Future[T] = self._loop.create_future()
-        self._waiting.put((operation, future))
+        self._waiting.put((marked(operation), future))
         return await future
 
     async def read(self, operation: Operation[T]) -> T:
@@ -209,7 +210,7 @@ class InlineEngine:
 
     async def write(self, operation: Operation[T]) -> T:
         """Execute and commit at once."""
-        results, hints = execute_group(self._connection, self._clock, [operation])
+        results, hints = execute_group(self._connection, self._clock, [marked(operation)])
         if hints:
             self._notify(hints)
         if isinstance(results[0], BaseException):

@@ -24,6 +24,44 @@ CREATE INDEX tokens_expiring ON tokens (expires_at) WHERE expires_at IS NOT NULL
 -- --- limits and quotas
 
 -- --- answers to requests that may be repeated
+CREATE TABLE answers (
+    tenant text NOT NULL,
+    key text NOT NULL,
+    sum bytea NOT NULL, -- of what makes the request what it is
+    fence bigint NOT NULL, -- of whoever has the key at present
+    since bigint NOT NULL, -- fence of the first who had it for this request
+    lease_until bigint NOT NULL,
+    began_at bigint NOT NULL,
+    status integer, -- with headers and body, once it is answered
+    headers text,
+    body bytea,
+    PRIMARY KEY (tenant, key)
+);
+CREATE INDEX answers_by_age ON answers (began_at);
+
+-- What was changed under a key, in the database where it was changed.
+CREATE TABLE answer_marks (
+    tenant text NOT NULL,
+    key text NOT NULL,
+    fence bigint NOT NULL, -- what is written under an earlier one is refused
+    since bigint NOT NULL,
+    applied integer NOT NULL, -- something was changed that cannot be told again
+    made_at bigint NOT NULL,
+    PRIMARY KEY (tenant, key)
+);
+CREATE INDEX answer_marks_by_age ON answer_marks (made_at);
+
+-- Jobs that were made under a key, by their place in the request: a repeat finds them.
+CREATE TABLE answer_makes (
+    tenant text NOT NULL,
+    key text NOT NULL,
+    since bigint NOT NULL,
+    place integer NOT NULL,
+    job_id bigint NOT NULL,
+    made_at bigint NOT NULL,
+    PRIMARY KEY (tenant, key, since, place)
+);
+CREATE INDEX answer_makes_by_age ON answer_makes (made_at);
 
 -- --- operations on many jobs
 

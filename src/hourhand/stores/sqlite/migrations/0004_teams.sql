@@ -24,6 +24,44 @@ CREATE INDEX tokens_expiring ON tokens (expires_at) WHERE expires_at IS NOT NULL
 -- --- limits and quotas
 
 -- --- answers to requests that may be repeated
+CREATE TABLE answers (
+    tenant TEXT NOT NULL,
+    key TEXT NOT NULL,
+    sum BLOB NOT NULL, -- of what makes the request what it is
+    fence INTEGER NOT NULL, -- of whoever has the key at present
+    since INTEGER NOT NULL, -- fence of the first who had it for this request
+    lease_until INTEGER NOT NULL,
+    began_at INTEGER NOT NULL,
+    status INTEGER, -- with headers and body, once it is answered
+    headers TEXT,
+    body BLOB,
+    PRIMARY KEY (tenant, key)
+);
+CREATE INDEX answers_by_age ON answers (began_at);
+
+-- What was changed under a key, in the database where it was changed.
+CREATE TABLE answer_marks (
+    tenant TEXT NOT NULL,
+    key TEXT NOT NULL,
+    fence INTEGER NOT NULL, -- what is written under an earlier one is refused
+    since INTEGER NOT NULL,
+    applied INTEGER NOT NULL, -- something was changed that cannot be told again
+    made_at INTEGER NOT NULL,
+    PRIMARY KEY (tenant, key)
+) WITHOUT ROWID;
+CREATE INDEX answer_marks_by_age ON answer_marks (made_at);
+
+-- Jobs that were made under a key, by their place in the request: a repeat finds them.
+CREATE TABLE answer_makes (
+    tenant TEXT NOT NULL,
+    key TEXT NOT NULL,
+    since INTEGER NOT NULL,
+    place INTEGER NOT NULL,
+    job_id INTEGER NOT NULL,
+    made_at INTEGER NOT NULL,
+    PRIMARY KEY (tenant, key, since, place)
+) WITHOUT ROWID;
+CREATE INDEX answer_makes_by_age ON answer_makes (made_at);
 
 -- --- operations on many jobs
 
