@@ -126,6 +126,12 @@ class Outdated(Conflict):
     status = 412
 
 
+def check_version(present: int, expected: int | None) -> None:
+    """Refuse a change that was meant for another version."""
+    if expected is not None and present != expected:
+        raise Outdated(f"the job is at version {present} now, not {expected}; read it again")
+
+
 class TooLate(Conflict):
     """The attempt's deadline has passed."""
 

@@ -257,6 +257,10 @@ JOBS = {
     "jobs_page": Example((150_000, BIG, PAGE)),
     "paused_page": Example((150_000, BIG, PAGE)),
     "set_page": Example((150_000, BIG, "set-3", PAGE)),
+    "count_of_tenant": Example((BIG, 100_000), 100_000, "as many are counted"),
+    "count_paused": Example((BIG, 100_000), 100_000, "as many are counted"),
+    "count_named": Example((BIG, "job-1", "job-2", 100_000), 100_000, "as many are counted"),
+    "count_in_set": Example((BIG, "set-3", 100_000), 100_000, "as many are counted"),
     "add_to_set": Example(([BIG], ["set-3"], [_JOB])),
     "drop_from_set": Example((BIG, "set-3", 3)),
     "named_page": Example(
@@ -319,6 +323,7 @@ READING = {
     "blocked_of": Example((303,)),
     "history_times": Example((HEAVY_JOB, NOW_AT, PAGE)),
     "history_of": Example((HEAVY_JOB, [NOW_AT - n * SECOND_US for n in range(50)])),
+    "live_among": Example(([303, 404, 505],)),
     "is_live": Example({"scheduled_at": NOW_AT, "job_id": 303}),
     "jobs_among": Example((BIG, _JOBS)),
     "last_ends": Example(
@@ -384,6 +389,24 @@ REPORTS = {
     "keep_progress": Example({"notes": json.dumps(_NOTES), "now": NOW_AT}),
     "progress_page": Example((0, 0, 100)),
     "drop_progress": Example((json.dumps(_TOLD),)),
+}
+
+_TURN = {"tenant": BIG, "key": "k", "fence": 1, "since": 1, "lease_until": NOW_AT, "began_at": NOW_AT}
+ANSWERS = {
+    "add_answer": Example({**_TURN, "sum": b"sum"}),
+    "lock_answer": Example((BIG, "k")),
+    "retake_answer": Example({**_TURN, "sum": b"sum"}),
+    "finish_answer": Example((BIG, "k", 1, 201, "{}", b"{}")),
+    "abandon_answer": Example((BIG, "k", 1, NOW_AT)),
+    "mark_answer": Example(
+        {"tenant": BIG, "key": "k", "fence": 1, "since": 1, "applied": 1, "made_at": NOW_AT}
+    ),
+    "answer_applied": Example((BIG, "k")),
+    "add_answer_make": Example(([BIG], ["k"], [1], [0], [_JOB], [NOW_AT])),
+    "answer_makes_of": Example((BIG, "k", 1)),
+    "purge_answers": Example((NOW_AT, 100)),
+    "purge_answer_marks": Example((NOW_AT, 100)),
+    "purge_answer_makes": Example((NOW_AT, 100)),
 }
 
 LOGS = {
@@ -564,6 +587,7 @@ EXAMPLES: dict[str, Example] = {
     **GRAPHS,
     **JOBS,
     **LETTERS,
+    **ANSWERS,
     **LOGS,
     **READING,
     **REPAIR,

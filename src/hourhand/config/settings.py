@@ -38,6 +38,7 @@ CLIENT_VARIABLES = ("HOURHAND_URL", "HOURHAND_TOKEN", "HOURHAND_TENANT")  # read
 AUTH_MODES = ("none", "tokens", "jwt")
 _MODULE = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
 _BROKER_URL = re.compile(r"(kafka|rediss?)://[^\s/?#]+([/?]\S*)?")
+_ORIGIN = re.compile(r"https?://[a-z0-9.-]+(:\d{1,5})?|https?://\[[0-9a-f:.]+\](:\d{1,5})?")
 _HTTP_URL = re.compile(r"https?://[^\s/]+(/\S*)?")
 
 
@@ -94,6 +95,14 @@ class ServerSettings:
         Words(allowed="addresses or networks, such as 10.1.2.3 or 10.1.0.0/16", matches=is_network),
         (),
         "proxies whose X-Forwarded-For and X-Forwarded-Proto are believed",
+    )
+    cors: tuple[str, ...] = _setting(
+        Words(
+            allowed="origins, such as https://console.example.com; none of them a star, a path or in capitals",
+            matches=lambda word: _ORIGIN.fullmatch(word) is not None,
+        ),
+        (),
+        "other sites whose pages may use the API; they send a token, cookies are never taken",
     )
 
     @property

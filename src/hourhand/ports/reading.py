@@ -33,6 +33,13 @@ class JobPage(msgspec.Struct, frozen=True, kw_only=True):
     missing: tuple[int, ...] = ()  # shards that did not answer, so that theirs are not among these
 
 
+class JobCount(msgspec.Struct, frozen=True, kw_only=True):
+    """How many jobs there are, counted up to a bound."""
+
+    count: int
+    or_more: bool = False  # counting stopped at the bound, or some databases did not answer
+
+
 class RunQuery(msgspec.Struct, frozen=True, kw_only=True):
     """Which runs to list across jobs: finished ones in a window of finish times, newest first."""
 

@@ -44,6 +44,7 @@ from hourhand.ports.reading import (
     DeadGroup,
     DeadPage,
     DeadQuery,
+    JobCount,
     JobLook,
     JobMarks,
     JobPage,
@@ -272,10 +273,12 @@ class Store(AnswerVerbs, BackfillVerbs, AuditVerbs, UpcomingVerbs, OperationVerb
         """
         ...
 
-    async def delete_job(self, tenant: str, job_id: int, cancel_running: bool) -> Changed | None:
+    async def delete_job(
+        self, tenant: str, job_id: int, cancel_running: bool, *, version: int | None = None
+    ) -> Changed | None:
         """Remove the job and what it would still run; None when there is no such job.
 
-        Conflict while other jobs follow it.
+        Conflict while other jobs follow it; Outdated where it is not at this version.
         """
         ...
 
@@ -289,6 +292,10 @@ class Store(AnswerVerbs, BackfillVerbs, AuditVerbs, UpcomingVerbs, OperationVerb
 
     async def list_jobs(self, tenant: str, query: JobQuery) -> JobPage:
         """A page of jobs, newest first."""
+        ...
+
+    async def count_jobs(self, tenant: str, query: JobQuery) -> JobCount:
+        """How many jobs of a tenant are in a set, have a name's beginning or are paused; of one filter or none."""
         ...
 
     async def versions(self, tenant: str, job_id: int) -> list[Version]:

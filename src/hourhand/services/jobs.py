@@ -17,11 +17,20 @@ from hourhand.core.instant import SECOND_US, format_instant
 from hourhand.core.model import AfterTiming, Job, JobSpec, JobState, OnceTiming, Version
 from hourhand.core.skipping import MAX_NOTE, NoSuchTime, Skip, time_to_skip
 from hourhand.core.specification import SpecLimits, faults_in
-from hourhand.errors import Ambiguous, Conflict, HourhandError, Invalid, NotFound, Outdated, Unavailable
+from hourhand.errors import (
+    Ambiguous,
+    Conflict,
+    HourhandError,
+    Invalid,
+    NotFound,
+    Outdated,
+    Unavailable,
+    check_version,
+)
 from hourhand.ids import IdSource
 from hourhand.ports.answers import Numbered, numbered, promise
 from hourhand.ports.events import EventType
-from hourhand.ports.reading import JobPage, JobQuery
+from hourhand.ports.reading import JobCount, JobPage, JobQuery
 from hourhand.ports.store import Changed, Decide, JobDraft, JobEdit, Refusal, Store, Unfit
 from hourhand.services.foreseen import Foreseen, graph_job, unfit, would_be, would_become
 
@@ -173,6 +182,16 @@ class Jobs:
         """A page of jobs, newest first."""
         return await self._store.list_jobs(tenant, query)
 
+    async def count(self, tenant: str, query: JobQuery) -> JobCount:
+        """How many match, cheaply: Invalid where no index knows."""
+        asked = [query.set_name, query.name_prefix or None, query.state]
+        named = sum(one is not None for one in asked)
+        if query.tag is not None or query.failing or named > 1 or query.state not in (None, JobState.PAUSED):
+            expected = "it beside one of set, name and state=PAUSED, or beside no filter"
+            fault = Fault(pointer="?count", expected=expected, got="another filter")
+            raise Invalid(f"count: expected {expected}", [fault])
+        return await self._store.count_jobs(tenant, query)
+
     async def versions(self, tenant: str, job_id: int) -> list[Version]:
         """All versions of a job, oldest first; also of one that was deleted."""
         found = await self._store.versions(tenant, job_id)
@@ -197,10 +216,7 @@ class Jobs:
         """
 
         def decide(job: Job, now_at: int) -> JobEdit:
-            if expected_version is not None and job.version != expected_version:
-                raise Outdated(
-                    f"the job is at version {job.version} now, not {expected_version}; read it again"
-                )
+            check_version(job.version, expected_version)
             new = change(job, now_at)
             refusal = self._refusal(new.spec)
             if refusal is not None:
@@ -276,11 +292,13 @@ class Jobs:
         *,
         note: str | None = None,
         until_at: int | None = None,
+        expected_version: int | None = None,
         dry_run: bool = False,
     ) -> Changed:
         """Stop making runs from `lead` from now on, until resumed by hand or at `until_at`."""
 
         def decide(job: Job, now_at: int) -> JobEdit:
+            check_version(job.version, expected_version)
             if until_at is not None and until_at <= now_at:
                 raise Invalid(
                     "the pause would end before it begins",
@@ -290,25 +308,35 @@ class Jobs:
 
         return await self._change(tenant, job_id, decide, dry_run, EventType.JOB_PAUSED)
 
-    async def resume(self, tenant: str, job_id: int, *, dry_run: bool = False) -> Changed:
+    async def resume(
+        self, tenant: str, job_id: int, *, expected_version: int | None = None, dry_run: bool = False
+    ) -> Changed:
         """Make runs again; what passed while paused is not made up."""
 
         def decide(job: Job, now_at: int) -> JobEdit:
+            check_version(job.version, expected_version)
             return JobEdit(spec=job.spec, paused=False)
 
         return await self._change(tenant, job_id, decide, dry_run, EventType.JOB_RESUMED)
 
     async def delete(
-        self, tenant: str, job_id: int, *, cancel_running: bool = False, dry_run: bool = False
+        self,
+        tenant: str,
+        job_id: int,
+        *,
+        cancel_running: bool = False,
+        expected_version: int | None = None,
+        dry_run: bool = False,
     ) -> Changed:
         """Remove a job; a running run finishes unless told otherwise."""
         if dry_run:
             job = await self.get(tenant, job_id)
+            check_version(job.version, expected_version)
             children = [one for one in await self._store.graph(tenant, job_id) if job_id in one.parents]
             if children:
                 raise Conflict(still_followed(children))
             return Changed(job=job, effective_from=self._clock.now())
-        changed = await self._store.delete_job(tenant, job_id, cancel_running)
+        changed = await self._store.delete_job(tenant, job_id, cancel_running, version=expected_version)
         if changed is None:
             raise NotFound("there is no such job")
         self._changed(EventType.JOB_DELETED, [changed.job])

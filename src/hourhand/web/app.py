@@ -26,7 +26,9 @@ from hourhand.services.runs import Runs
 from hourhand.services.tokens import Tokens
 from hourhand.services.why import Why
 from hourhand.web import problems
+from hourhand.web.compressing import Compressor
 from hourhand.web.context import Parts, WebContext, WebSettings
+from hourhand.web.cors import Cors
 from hourhand.web.guards import BodyLimit, HostGuard
 from hourhand.web.identity import Identity
 from hourhand.web.observing import HttpMetrics, Observer
@@ -94,6 +96,9 @@ def create_app(
     problems.install(app, methods_at)
     # The last that is added is the outermost.
     app.add_middleware(BodyLimit, payload_bytes=settings.documents.payload_bytes)
-    app.add_middleware(HostGuard, url=settings.url, any_host=settings.any_host)
+    app.add_middleware(Compressor)
+    app.add_middleware(HostGuard, url=settings.url, any_host=settings.any_host, origins=settings.origins)
+    if settings.origins:
+        app.add_middleware(Cors, origins=settings.origins)
     app.add_middleware(Observer, clock=clock, metrics=HttpMetrics(registry))
     return app

@@ -34,6 +34,7 @@ class WebSettings(msgspec.Struct, frozen=True, kw_only=True):
 
     url: str = ""  # the address that people and targets use, where it is not loopback
     any_host: bool = False  # it listens beyond loopback, where everybody is asked who they are
+    origins: tuple[str, ...] = ()  # of other sites' pages that may ask
     documents: DocumentRules = DocumentRules()
 
 

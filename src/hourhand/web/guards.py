@@ -7,6 +7,7 @@ bent name gets nothing, so any Host may be (with a configured URL, its own or a 
 """
 
 import re
+from collections.abc import Sequence
 from functools import lru_cache
 from ipaddress import ip_address
 from urllib.parse import urlsplit
@@ -15,7 +16,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from hourhand.errors import HourhandError, TooLarge
 from hourhand.web.problems import answer_error
-from hourhand.web.refusals import WrongHost
+from hourhand.web.refusals import UnsupportedContent, WrongHost
 
 DOCUMENT_SLACK_BYTES = 64 * 1024  # what a document may have beside its payload
 LIST_BYTES = 32 * 1024 * 1024  # of a list of documents, which is held in memory
@@ -30,8 +31,11 @@ _DEFAULT_PORTS = {"http": 80, "https": 443}
 class HostGuard:
     """Answers 403 to requests for another host or from another origin."""
 
-    def __init__(self, app: ASGIApp, *, url: str = "", any_host: bool = False) -> None:
+    def __init__(
+        self, app: ASGIApp, *, url: str = "", any_host: bool = False, origins: Sequence[str] = ()
+    ) -> None:
         self._app = app
+        self._origins = frozenset(origin.encode() for origin in origins)
         self._own = _place(url) if url else None
         self._any_host = any_host
         self._is_ours = lru_cache(maxsize=256)(self._judge)
@@ -56,7 +60,9 @@ class HostGuard:
                 "the Host header names another host; use localhost, a loopback address or the configured server.url"
             )
         if any(
-            not self._is_ours(origin, port) and not (self._any_host and _same_site(origin, hosts[0]))
+            origin not in self._origins
+            and not self._is_ours(origin, port)
+            and not (self._any_host and _same_site(origin, hosts[0]))
             for origin in origins
         ):
             return WrongHost("the Origin header names another site")
@@ -91,6 +97,12 @@ class BodyLimit:
         """ASGI."""
         if scope["type"] != "http" or scope["method"] in ("GET", "HEAD", "OPTIONS"):
             return await self._app(scope, receive, send)
+        packed = next((value for name, value in scope["headers"] if name == b"content-encoding"), b"identity")
+        if packed.lower() != b"identity":  # a little of it could become very much
+            refused = UnsupportedContent("the body comes packed (Content-Encoding); send it as it is")
+            answer = answer_error(refused, scope)
+            answer.headers["Connection"] = "close"
+            return await answer(scope, receive, send)
         limit = self._limit_bytes
         if scope["path"].endswith(_BULK_PATHS):
             limit = BULK_BYTES

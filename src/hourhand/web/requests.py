@@ -177,9 +177,24 @@ def expected_version(request: Request) -> int | None:
     return int(found[1])
 
 
+def is_known(request: Request, tag: str) -> bool:
+    """Whether If-None-Match names what would be answered."""
+    text = request.headers.get("if-none-match", "")
+    return text.strip() == "*" or tag in (one.strip().removeprefix("W/") for one in text.split(","))
+
+
 def prefers_representation(request: Request) -> bool:
     """Whether the client wants the whole job back (RFC 7240)."""
-    return "return=representation" in request.headers.get("prefer", "").replace(" ", "").lower()
+    return _prefers(request, "return=representation")
+
+
+def prefers_minimal(request: Request) -> bool:
+    """Whether the client wants nothing back but the headers."""
+    return _prefers(request, "return=minimal")
+
+
+def _prefers(request: Request, preference: str) -> bool:
+    return preference in request.headers.get("prefer", "").replace(" ", "").replace('"', "").lower()
 
 
 def _actor(request: Request) -> Actor:

@@ -190,6 +190,7 @@ def build_app(
         settings=WebSettings(
             url=settings.server.url,
             any_host=settings.auth.asks and not is_loopback(settings.server.host),
+            origins=settings.server.cors,
             documents=rules,
         ),
         parts=parts,

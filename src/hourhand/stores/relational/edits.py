@@ -17,7 +17,7 @@ from hourhand.core.model import AfterTiming, Job, JobState, OnceTiming, Trigger
 from hourhand.core.plan import expected_times, first_since, last_time, used_runs
 from hourhand.core.run import TRIGGER_CODES
 from hourhand.core.tending import Care, attend_at, care_for
-from hourhand.errors import Conflict
+from hourhand.errors import Conflict, check_version
 from hourhand.ports.store import Changed, Decide, Hint, JobEdit
 from hourhand.stores.relational.backfills import end_with_job
 from hourhand.stores.relational.descents import Wait, end_wait
@@ -98,12 +98,18 @@ async def change_roots(
 
 
 async def delete_job(
-    tx: Tx, settings: Settings, tenant: str, job_id: int, cancel_running: bool
+    tx: Tx,
+    settings: Settings,
+    tenant: str,
+    job_id: int,
+    cancel_running: bool,
+    version: int | None = None,
 ) -> Changed | None:
     """Remove a job with everything that is not under way; its versions stay."""
     record = await _hold(tx, settings, tenant, job_id, None)
     if record is None:
         return None
+    check_version(record.version, version)
     await refuse_if_followed(tx, tenant, job_id)
     job = job_of(record)
     cut = await _cut(tx, settings, record)

@@ -25,6 +25,7 @@ from hourhand.ports.reading import (
     DeadGroup,
     DeadPage,
     DeadQuery,
+    JobCount,
     JobLook,
     JobMarks,
     JobPage,
@@ -116,9 +117,11 @@ class RelationalStore(AnswerVerbs, KeepsOperations, RelationalTokens):
             lambda tx: change(tx, self._settings, tenant, job_id, decide),
         )
 
-    async def delete_job(self, tenant: str, job_id: int, cancel_running: bool) -> port.Changed | None:
+    async def delete_job(
+        self, tenant: str, job_id: int, cancel_running: bool, *, version: int | None = None
+    ) -> port.Changed | None:
         return await self._engine.write(
-            lambda tx: edits.delete_job(tx, self._settings, tenant, job_id, cancel_running),
+            lambda tx: edits.delete_job(tx, self._settings, tenant, job_id, cancel_running, version),
         )
 
     async def get_job(self, tenant: str, job_id: int) -> Job | None:
@@ -129,6 +132,9 @@ class RelationalStore(AnswerVerbs, KeepsOperations, RelationalTokens):
 
     async def list_jobs(self, tenant: str, query: JobQuery) -> JobPage:
         return await self._engine.read(lambda tx: reading.list_jobs(tx, tenant, query))
+
+    async def count_jobs(self, tenant: str, query: JobQuery) -> JobCount:
+        return await self._engine.read(lambda tx: reading.count_jobs(tx, tenant, query))
 
     async def versions(self, tenant: str, job_id: int) -> list[Version]:
         return await self._engine.read(lambda tx: reading.versions(tx, tenant, job_id))

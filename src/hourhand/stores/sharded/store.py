@@ -40,6 +40,7 @@ from hourhand.ports.reading import (
     DeadGroup,
     DeadPage,
     DeadQuery,
+    JobCount,
     JobLook,
     JobMarks,
     JobPage,
@@ -162,9 +163,11 @@ class ShardedStore(AnswerVerbs, ShardedOperations, ShardedTokens, PerShardVerbs)
             job_id, lambda shard: shard.change_job(tenant, job_id, decide_in_place, roots_too=roots_too)
         )
 
-    async def delete_job(self, tenant: str, job_id: int, cancel_running: bool) -> port.Changed | None:
+    async def delete_job(
+        self, tenant: str, job_id: int, cancel_running: bool, *, version: int | None = None
+    ) -> port.Changed | None:
         return await self._shards.ask_home(
-            job_id, lambda shard: shard.delete_job(tenant, job_id, cancel_running)
+            job_id, lambda shard: shard.delete_job(tenant, job_id, cancel_running, version=version)
         )
 
     async def get_job(self, tenant: str, job_id: int) -> Job | None:
@@ -195,6 +198,13 @@ class ShardedStore(AnswerVerbs, ShardedOperations, ShardedTokens, PerShardVerbs)
         pages = [(page.jobs, page.next_before_id) for page in found.values()]
         jobs, onward = merge_ordered(pages, lambda job: job.id, query.limit)
         return JobPage(jobs=jobs, next_before_id=onward, missing=self._shards.missing(found))
+
+    async def count_jobs(self, tenant: str, query: JobQuery) -> JobCount:
+        found = await self._shards.ask_all(lambda shard: shard.count_jobs(tenant, query))
+        return JobCount(
+            count=sum(one.count for one in found.values()),
+            or_more=any(one.or_more for one in found.values()) or bool(self._shards.missing(found)),
+        )
 
     async def versions(self, tenant: str, job_id: int) -> list[Version]:
         return await self._shards.ask_home(job_id, lambda shard: shard.versions(tenant, job_id)) or []

@@ -40,10 +40,11 @@ from hourhand.web.requests import (
     StrictRoute,
     api_prefix,
     empty_body,
+    expected_version,
     job_id_in,
     json_body,
 )
-from hourhand.web.routes.jobs import JobIdText, changed_answer
+from hourhand.web.routes.jobs import EMPTY, JobIdText, changed_answer
 from hourhand.web.schema import JobDocument, PauseDocument, RunDocument, SkipDocument
 from hourhand.web.shapes.backfills import SkipAnswer
 from hourhand.web.shapes.jobs import JobAnswer, MissedList, StatusAnswer, VersionList
@@ -57,7 +58,7 @@ router = APIRouter(tags=["jobs"], route_class=StrictRoute)
     "/jobs/{job_id}/pause",
     summary="Pause a job",
     response_model=JobAnswer,
-    responses=problems(404, body=True),
+    responses={204: EMPTY, **problems(404, 412, body=True)},
     openapi_extra=takes(PauseDocument, required=False),
 )
 @needs(Role.OPERATOR)
@@ -67,24 +68,31 @@ async def pause_job(request: Request, job_id: JobIdText, dry_run: DryRun = False
     body = await json_body(request)
     asked = validated(PauseDocument, read_object(body, "a note and until") if body.strip() else {})
     changed = await web.jobs.pause(
-        tenant, job_id_in(job_id), note=asked.note, until_at=asked.until, dry_run=dry_run
+        tenant,
+        job_id_in(job_id),
+        note=asked.note,
+        until_at=asked.until,
+        expected_version=expected_version(request),
+        dry_run=dry_run,
     )
-    return await changed_answer(web, changed, dry_run)
+    return await changed_answer(request, changed, dry_run)
 
 
 @router.post(
     "/jobs/{job_id}/resume",
     summary="Resume a job",
     response_model=JobAnswer,
-    responses=problems(404, body=True),
+    responses={204: EMPTY, **problems(404, 412, body=True)},
 )
 @needs(Role.OPERATOR)
 async def resume_job(request: Request, job_id: JobIdText, dry_run: DryRun = False) -> Response:
     """Makes runs again from `effective_from` on."""
     web, tenant = caller_of(request)
     await empty_body(request)
-    changed = await web.jobs.resume(tenant, job_id_in(job_id), dry_run=dry_run)
-    return await changed_answer(web, changed, dry_run)
+    changed = await web.jobs.resume(
+        tenant, job_id_in(job_id), expected_version=expected_version(request), dry_run=dry_run
+    )
+    return await changed_answer(request, changed, dry_run)
 
 
 @router.post(

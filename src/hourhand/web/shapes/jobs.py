@@ -62,12 +62,22 @@ class JobAnswer(Shape):
     dry_run: bool | None = sometimes("True where nothing was written.", True)
 
 
+class CountAnswer(Shape):
+    """How many there are, counted up to a bound."""
+
+    estimate: int = always("How many.", 1200)
+    or_more: bool = always("There are at least so many: counting stopped there.", False)
+
+
 class JobList(Shape):
     """A page of jobs, newest first."""
 
     data: list[JobAnswer] = always("The jobs.", [])
     next_cursor: str | None = always("Where the next page begins; null on the last.", None)
     partial: list[str] | None = sometimes("Databases that did not answer: theirs are not here.", ["shard 1"])
+    count: CountAnswer | None = sometimes(
+        "With `count=estimate`: of all pages.", {"estimate": 1200, "or_more": False}
+    )
 
 
 class StatusAnswer(Shape):

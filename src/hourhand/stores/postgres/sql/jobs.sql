@@ -62,6 +62,18 @@ SELECT r.* FROM (
     ORDER BY tenant DESC, set_name DESC, job_id DESC LIMIT $4) AS s
 JOIN job_records AS r ON r.id = s.job_id ORDER BY r.id DESC;
 
+-- count_of_tenant: jobs of a tenant, up to a bound
+SELECT count(*) FROM (SELECT 1 FROM jobs WHERE tenant = $1 LIMIT $2::bigint) AS some;
+
+-- count_paused: paused jobs of a tenant, up to a bound
+SELECT count(*) FROM (SELECT 1 FROM jobs WHERE tenant = $1 AND paused = 1 LIMIT $2::bigint) AS some;
+
+-- count_named: jobs whose name begins so, up to a bound
+SELECT count(*) FROM (SELECT 1 FROM jobs WHERE tenant = $1 AND name >= $2 AND name < $3 LIMIT $4::bigint) AS some;
+
+-- count_in_set: jobs of a set, up to a bound
+SELECT count(*) FROM (SELECT 1 FROM job_sets WHERE tenant = $1 AND set_name = $2 LIMIT $3::bigint) AS some;
+
 -- add_to_set: jobs that are applied from a set of files
 INSERT INTO job_sets (tenant, set_name, job_id)
 SELECT * FROM unnest($1::text[], $2::text[], $3::bigint[]) ON CONFLICT DO NOTHING;

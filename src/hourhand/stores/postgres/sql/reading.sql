@@ -29,6 +29,12 @@ SELECT EXISTS (SELECT 1 FROM planned WHERE scheduled_at = :scheduled_at AND job_
     OR EXISTS (SELECT 1 FROM running WHERE job_id = :job_id)
     OR EXISTS (SELECT 1 FROM blocked WHERE job_id = :job_id);
 
+-- live_among: those of one-time jobs whose run has not ended
+SELECT j.id FROM jobs AS j WHERE j.id = ANY ($1::bigint[]) AND (
+    EXISTS (SELECT 1 FROM planned WHERE scheduled_at = j.once_at AND job_id = j.id)
+    OR EXISTS (SELECT 1 FROM running WHERE job_id = j.id)
+    OR EXISTS (SELECT 1 FROM blocked WHERE job_id = j.id));
+
 -- dense_in: how many rows of history finished in a window, counted up to a bound
 SELECT count(*) FROM (
     (SELECT 1 FROM history WHERE finished_at >= :from_at::bigint AND finished_at <= :to_at::bigint

@@ -23,6 +23,9 @@ CREATE INDEX tokens_expiring ON tokens (expires_at) WHERE expires_at IS NOT NULL
 
 -- --- limits and quotas
 
+-- --- lists of a tenant's jobs, among those of many
+CREATE INDEX jobs_tenant ON jobs (tenant, id);
+
 -- --- answers to requests that may be repeated
 CREATE TABLE answers (
     tenant TEXT NOT NULL,

@@ -43,9 +43,8 @@ SELECT * FROM job_records WHERE id = (SELECT id FROM jobs WHERE tenant = ? AND k
 -- jobs_by_name: jobs with a name
 SELECT * FROM job_records WHERE id IN (SELECT id FROM jobs WHERE tenant = ? AND name = ?) ORDER BY id LIMIT ?;
 
--- jobs_page: jobs of a tenant, newest first. By id, for a file has hardly more than one tenant: by the index of names it
--- would collect and sort them all
-SELECT * FROM job_records WHERE id < ? AND +tenant = ? ORDER BY id DESC LIMIT ?;
+-- jobs_page: jobs of a tenant, newest first
+SELECT * FROM job_records WHERE id < ? AND tenant = ? ORDER BY id DESC LIMIT ?;
 
 -- paused_page: paused jobs of a tenant, newest first
 SELECT * FROM job_records WHERE id < ? AND tenant = ? AND paused = 1 ORDER BY id DESC LIMIT ?;
@@ -53,6 +52,18 @@ SELECT * FROM job_records WHERE id < ? AND tenant = ? AND paused = 1 ORDER BY id
 -- set_page: jobs of a set, newest first
 SELECT r.* FROM job_sets AS s JOIN job_records AS r ON r.id = s.job_id AND r.tenant = s.tenant
 WHERE s.job_id < ? AND s.tenant = ? AND s.set_name = ? ORDER BY s.job_id DESC LIMIT ?;
+
+-- count_of_tenant: jobs of a tenant, up to a bound
+SELECT count(*) FROM (SELECT 1 FROM jobs WHERE tenant = ? LIMIT ?);
+
+-- count_paused: paused jobs of a tenant, up to a bound
+SELECT count(*) FROM (SELECT 1 FROM jobs WHERE tenant = ? AND paused = 1 LIMIT ?);
+
+-- count_named: jobs whose name begins so, up to a bound
+SELECT count(*) FROM (SELECT 1 FROM jobs WHERE tenant = ? AND name >= ? AND name < ? LIMIT ?);
+
+-- count_in_set: jobs of a set, up to a bound
+SELECT count(*) FROM (SELECT 1 FROM job_sets WHERE tenant = ? AND set_name = ? LIMIT ?);
 
 -- add_to_set: jobs that are applied from a set of files
 INSERT INTO job_sets (tenant, set_name, job_id) VALUES (?, ?, ?) ON CONFLICT DO NOTHING;
@@ -69,7 +80,7 @@ SELECT r.* FROM (
             AND name < (SELECT iif(is_so, :low, :high) FROM wide) ORDER BY +id DESC LIMIT :limit)
     UNION ALL
     SELECT * FROM (
-        SELECT id FROM jobs WHERE +tenant = :tenant AND id < (SELECT iif(is_so, :before, 0) FROM wide) ORDER BY id DESC LIMIT :limit)
+        SELECT id FROM jobs WHERE tenant = :tenant AND id < (SELECT iif(is_so, :before, 0) FROM wide) ORDER BY id DESC LIMIT :limit)
     ) AS n
 CROSS JOIN job_records AS r ON r.id = n.id ORDER BY r.id DESC;
 

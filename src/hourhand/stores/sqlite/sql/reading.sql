@@ -24,6 +24,12 @@ SELECT EXISTS (SELECT 1 FROM planned WHERE scheduled_at = :scheduled_at AND job_
     OR EXISTS (SELECT 1 FROM running WHERE job_id = :job_id)
     OR EXISTS (SELECT 1 FROM blocked WHERE job_id = :job_id);
 
+-- live_among: those of one-time jobs whose run has not ended
+SELECT j.id FROM json_each(?) AS i CROSS JOIN jobs AS j ON j.id = i.value WHERE (
+    EXISTS (SELECT 1 FROM planned WHERE scheduled_at = j.once_at AND job_id = j.id)
+    OR EXISTS (SELECT 1 FROM running WHERE job_id = j.id)
+    OR EXISTS (SELECT 1 FROM blocked WHERE job_id = j.id));
+
 -- newest_history: the last row of history
 SELECT max(id) FROM history;
 

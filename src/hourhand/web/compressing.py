@@ -1,0 +1,35 @@
+"""Answers as gzip, where the client takes it and it pays; event streams and what is packed already stay as they are."""
+
+from starlette.middleware.gzip import GZipResponder, IdentityResponder
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+SMALLEST_BYTES = 1024
+_LEVEL = 4  # most of the gain for a third of the time
+
+
+class Compressor:
+    """The ASGI layer. A stream is packed piece by piece, so it is never held as a whole."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """ASGI."""
+        if scope["type"] != "http":
+            return await self._app(scope, receive, send)
+        accepted = b",".join(value for name, value in scope["headers"] if name == b"accept-encoding")
+        layer = (
+            GZipResponder(self._app, SMALLEST_BYTES, _LEVEL)
+            if takes_gzip(accepted.decode("latin-1"))
+            else IdentityResponder(self._app, SMALLEST_BYTES)
+        )
+        return await layer(scope, receive, send)
+
+
+def takes_gzip(accepted: str) -> bool:
+    """Whether an Accept-Encoding takes gzip: named, or by a star, and not with a weight of nothing."""
+    weights: dict[str, bool] = {}
+    for one in accepted.lower().split(","):
+        name, _, weight = one.partition(";")
+        weights[name.strip()] = weight.replace(" ", "").rstrip("0").rstrip(".") != "q="
+    return weights.get("gzip", weights.get("*", False))
