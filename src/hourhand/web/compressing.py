@@ -1,9 +1,12 @@
 """Answers as gzip, where the client takes it and it pays; event streams and what is packed already stay as they are."""
 
+import re
+
 from starlette.middleware.gzip import GZipResponder, IdentityResponder
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 SMALLEST_BYTES = 1024
+_NOTHING = re.compile(r"q=0(\.0*)?")
 _LEVEL = 4  # most of the gain for a third of the time
 
 
@@ -28,8 +31,8 @@ class Compressor:
 
 def takes_gzip(accepted: str) -> bool:
     """Whether an Accept-Encoding takes gzip: named, or by a star, and not with a weight of nothing."""
-    weights: dict[str, bool] = {}
+    taken: dict[str, bool] = {}
     for one in accepted.lower().split(","):
         name, _, weight = one.partition(";")
-        weights[name.strip()] = weight.replace(" ", "").rstrip("0").rstrip(".") != "q="
-    return weights.get("gzip", weights.get("*", False))
+        taken[name.strip()] = _NOTHING.fullmatch(weight.replace(" ", "")) is None
+    return taken.get("gzip", taken.get("*", False))

@@ -6,6 +6,7 @@ loopback everybody is asked who they are, and what browsers send along by themse
 bent name gets nothing, so any Host may be (with a configured URL, its own or a bare address), and Origin may be that too.
 """
 
+import asyncio
 import re
 from collections.abc import Sequence
 from functools import lru_cache
@@ -16,12 +17,13 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from hourhand.errors import HourhandError, TooLarge
 from hourhand.web.problems import answer_error
-from hourhand.web.refusals import UnsupportedContent, WrongHost
+from hourhand.web.refusals import SlowBody, UnsupportedContent, WrongHost
 
 DOCUMENT_SLACK_BYTES = 64 * 1024  # what a document may have beside its payload
 LIST_BYTES = 32 * 1024 * 1024  # of a list of documents, which is held in memory
 BULK_BYTES = 256 * 1024 * 1024  # of a stream of documents
 REPORT_BYTES = 64 * 1024  # of what a target reports
+BODY_WAIT_S = 20.0  # for the next part of a body
 _BULK_PATHS = ("/jobs/bulk", "/jobs/apply")
 _REPORT_PATH = "/report"
 _HOST = re.compile(rb"(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::\d{1,5})?")
@@ -113,11 +115,18 @@ class BodyLimit:
             answer = answer_error(_too_large(limit), scope)
             answer.headers["Connection"] = "close"  # the rest of the body is not wanted
             return await answer(scope, receive, send)
-        taken = 0
+        taken, whole = 0, False
 
         async def limited() -> Message:
-            nonlocal taken
-            message = await receive()
+            nonlocal taken, whole
+            if whole:
+                return await receive()  # whoever asks now waits for the client to go
+            try:
+                async with asyncio.timeout(BODY_WAIT_S):
+                    message = await receive()
+            except TimeoutError:
+                raise SlowBody(f"no more of the body came for {BODY_WAIT_S:g} s") from None
+            whole = not message.get("more_body", False)
             taken += len(message.get("body", b""))
             if taken > limit:
                 raise _too_large(limit)

@@ -48,6 +48,7 @@ _MEANINGS = {
     401: "There is no token, or one that proves nothing.",
     403: "Host or Origin is not ours, or the operator's settings forbid it.",
     404: "There is no such thing.",
+    408: "The body stopped coming.",
     409: "It clashes with what is there.",
     410: "The attempt's deadline has passed.",
     412: "The job changed since it was read.",
@@ -59,7 +60,7 @@ _MEANINGS = {
     503: "The store cannot be reached or cannot write right now.",
 }
 _ALWAYS = (401, 403, 422, 429, 500, 503)
-_WITH_BODY = (400, 413, 415)
+_WITH_BODY = (400, 408, 413, 415)
 
 
 SCHEME = "bearer"

@@ -30,6 +30,7 @@ _TITLES = {
     403: "Not allowed",
     404: "Not found",
     405: "Not a method of this route",
+    408: "The body stopped coming",
     409: "It clashes with what is there",
     410: "Too late",
     412: "The job changed meanwhile",

@@ -21,6 +21,14 @@ class UnsupportedContent(HourhandError):
     exit_code = 2
 
 
+class SlowBody(HourhandError):
+    """The body stopped coming."""
+
+    code = "slow_body"
+    status = 408
+    retryable = True
+
+
 class WrongHost(HourhandError):
     """Host or Origin is not ours: a page of another site, or a name that was bent to this address."""
 
