@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from hourhand.core.identity import RunKey
@@ -302,3 +303,55 @@ async def test_the_backlog_is_counted(scene: Scene) -> None:
 async def test_a_ping_is_answered(scene: Scene) -> None:
     await scene.store.ping()
     assert await scene.store.now() == scene.now
+
+
+async def test_a_tag_is_found_by_pages_that_look_at_a_bounded_number(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hourhand.stores.relational.reading._TAG_SCAN", 4)
+    tagged = [await scene.create(spec(tags=('a"b',) if n % 3 == 0 else ("ab",))) for n in range(20)]
+    await scene.create(spec(tags=('a"b',)), tenant="other")
+    found: list[int] = []
+    query, pages = JobQuery(tag='a"b', limit=2), 0
+    while True:
+        page = await scene.store.list_jobs("default", query)
+        found += [job.id for job in page.jobs]
+        pages += 1
+        if page.next_before_id is None:
+            break
+        query = msgspec.structs.replace(query, before_id=page.next_before_id)
+    assert found == [job.id for job in reversed(tagged) if 'a"b' in job.spec.tags]
+    assert pages >= 5
+
+
+async def test_counting_by_index_up_to_a_bound(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    for n in range(5):
+        await scene.create(spec(name=f"n-{n}", set_name="files" if n else None), paused=n == 0)
+    await scene.create(spec(name="n-x"), tenant="other")
+    counted = [
+        await scene.store.count_jobs("default", query)
+        for query in (
+            JobQuery(),
+            JobQuery(name_prefix="n-1"),
+            JobQuery(set_name="files"),
+            JobQuery(state=JobState.PAUSED),
+        )
+    ]
+    assert [(one.count, one.or_more) for one in counted] == [(5, False), (1, False), (4, False), (1, False)]
+    monkeypatch.setattr("hourhand.stores.relational.reading.MOST_COUNTED", 3)
+    assert (await scene.store.count_jobs("default", JobQuery())).or_more
+
+
+async def test_one_time_jobs_in_a_list_are_seen_as_each_alone(scene: Scene) -> None:
+    """Over, still waiting, running, paused in time and paused too late."""
+    jobs = [
+        await scene.create(spec(once(START_AT + at_s * SECOND_US)), paused=paused)
+        for at_s, paused in ((1, False), (600, False), (2, True), (600, True), (3, False))
+    ]
+    node = await scene.worker()
+    scene.pass_time(5)
+    runs = await scene.take(node)
+    await scene.finish([run for run in runs if run.job_id == jobs[0].id])
+    listed = {job.id: job.state for job in (await scene.store.list_jobs("default", JobQuery())).jobs}
+    assert listed == {job.id: (await scene.get(job)).state for job in jobs}
+    assert len(set(listed.values())) == 3

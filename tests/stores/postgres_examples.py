@@ -255,6 +255,8 @@ JOBS = {
     "job_by_key": Example((BIG, "key-2")),
     "jobs_by_name": Example((BIG, "job-7", PAGE)),
     "jobs_page": Example((150_000, BIG, PAGE)),
+    "tagged_page": Example((150_000, BIG, '"x"', 10_000, PAGE), 10_000, "as many are looked at"),
+    "look_end": Example((150_000, BIG, 10_000), 10_000, "as many are looked at"),
     "paused_page": Example((150_000, BIG, PAGE)),
     "set_page": Example((150_000, BIG, "set-3", PAGE)),
     "count_of_tenant": Example((BIG, 100_000), 100_000, "as many are counted"),

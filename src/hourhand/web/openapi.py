@@ -12,7 +12,9 @@ from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
 from hourhand import __version__
+from hourhand.core.repeating import MAX_KEY
 from hourhand.web.access import ROLE
+from hourhand.web.keeping import KEY_HEADER, KEYED_METHODS
 from hourhand.web.problems import CONTENT_TYPE, Problem
 from hourhand.web.report_document import ReportDocument
 from hourhand.web.schema import (
@@ -59,6 +61,14 @@ _MEANINGS = {
     500: "Something unexpected; the log has it under the request id.",
     503: "The store cannot be reached or cannot write right now.",
 }
+_KEY: dict[str, Any] = {
+    "name": KEY_HEADER,
+    "in": "header",
+    "required": False,
+    "description": "Carry the request out once: the same again within 24 hours gets the same answer.",
+    "schema": {"type": "string", "minLength": 1, "maxLength": MAX_KEY, "pattern": r"^[\x21-\x7e]+$"},
+    "example": "6f1c2a90-order-42",
+}
 _ALWAYS = (401, 403, 422, 429, 500, 503)
 _WITH_BODY = (400, 408, 413, 415)
 
@@ -98,6 +108,15 @@ def takes_many(model: type[BaseModel], longest: int, *, lines: bool = True) -> d
     return {"requestBody": {"required": True, "content": content}}
 
 
+def _add_key(operation: dict[str, Any]) -> None:
+    """Say that a request may come with a key, where its route does not say so itself."""
+    parameters = operation.setdefault("parameters", [])
+    if all(one["name"] != KEY_HEADER for one in parameters):
+        parameters.append(_KEY)
+    for status in ("409", "422"):
+        operation["responses"].setdefault(status, problems(int(status))[int(status)])
+
+
 def describe(app: FastAPI) -> dict[str, Any]:
     """The finished document, made once."""
     if app.openapi_schema is None:
@@ -121,13 +140,15 @@ def describe(app: FastAPI) -> dict[str, Any]:
 
 
 def _complete(document: dict[str, Any]) -> None:
-    """What the framework cannot know: who may, and what a dry run answers."""
+    """What the framework cannot know: who may, what a dry run answers, and that a request may come with a key."""
     for methods in document["paths"].values():
-        for operation in methods.values():
+        for method, operation in methods.items():
             role = operation.get(ROLE)
             operation["security"] = [] if role is None else [{SCHEME: []}]
             if role is not None:
                 operation["description"] += f"\n\nNeeds the role {role}."
+                if method.upper() in KEYED_METHODS:
+                    _add_key(operation)
             _tell_dry_run(operation)
 
 

@@ -53,6 +53,15 @@ SELECT * FROM job_records WHERE id = ANY (ARRAY(
 -- jobs_page: jobs of a tenant, newest first
 SELECT * FROM job_records WHERE id < $1 AND tenant = $2 ORDER BY tenant DESC, id DESC LIMIT $3;
 
+-- tagged_page: of the next jobs of a tenant those whose text holds a tag, newest first
+SELECT * FROM (
+    SELECT * FROM job_records WHERE id < $1 AND tenant = $2 ORDER BY tenant DESC, id DESC LIMIT $4::bigint) AS looked_at
+WHERE position($3 IN spec) > 0 ORDER BY tenant DESC, id DESC LIMIT $5::bigint;
+
+-- look_end: how many the next jobs of a tenant are, up to a bound, and the last of them
+SELECT count(*), min(id) FROM (
+    SELECT id FROM jobs WHERE id < $1 AND tenant = $2 ORDER BY tenant DESC, id DESC LIMIT $3::bigint) AS looked_at;
+
 -- paused_page: paused jobs of a tenant, newest first
 SELECT * FROM job_records WHERE id < $1 AND tenant = $2 AND paused = 1 ORDER BY tenant DESC, id DESC LIMIT $3;
 
@@ -63,16 +72,16 @@ SELECT r.* FROM (
 JOIN job_records AS r ON r.id = s.job_id ORDER BY r.id DESC;
 
 -- count_of_tenant: jobs of a tenant, up to a bound
-SELECT count(*) FROM (SELECT 1 FROM jobs WHERE tenant = $1 LIMIT $2::bigint) AS some;
+SELECT count(*) FROM (SELECT 1 FROM jobs WHERE tenant = $1 LIMIT $2::bigint) AS counted;
 
 -- count_paused: paused jobs of a tenant, up to a bound
-SELECT count(*) FROM (SELECT 1 FROM jobs WHERE tenant = $1 AND paused = 1 LIMIT $2::bigint) AS some;
+SELECT count(*) FROM (SELECT 1 FROM jobs WHERE tenant = $1 AND paused = 1 LIMIT $2::bigint) AS counted;
 
 -- count_named: jobs whose name begins so, up to a bound
-SELECT count(*) FROM (SELECT 1 FROM jobs WHERE tenant = $1 AND name >= $2 AND name < $3 LIMIT $4::bigint) AS some;
+SELECT count(*) FROM (SELECT 1 FROM jobs WHERE tenant = $1 AND name >= $2 AND name < $3 LIMIT $4::bigint) AS counted;
 
 -- count_in_set: jobs of a set, up to a bound
-SELECT count(*) FROM (SELECT 1 FROM job_sets WHERE tenant = $1 AND set_name = $2 LIMIT $3::bigint) AS some;
+SELECT count(*) FROM (SELECT 1 FROM job_sets WHERE tenant = $1 AND set_name = $2 LIMIT $3::bigint) AS counted;
 
 -- add_to_set: jobs that are applied from a set of files
 INSERT INTO job_sets (tenant, set_name, job_id)

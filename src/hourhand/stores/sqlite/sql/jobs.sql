@@ -46,6 +46,13 @@ SELECT * FROM job_records WHERE id IN (SELECT id FROM jobs WHERE tenant = ? AND 
 -- jobs_page: jobs of a tenant, newest first
 SELECT * FROM job_records WHERE id < ? AND tenant = ? ORDER BY id DESC LIMIT ?;
 
+-- tagged_page: of the next jobs of a tenant those whose text holds a tag, newest first
+SELECT * FROM (SELECT * FROM job_records WHERE id < ?1 AND tenant = ?2 ORDER BY id DESC LIMIT ?4)
+WHERE instr(spec, ?3) > 0 ORDER BY id DESC LIMIT ?5;
+
+-- look_end: how many the next jobs of a tenant are, up to a bound, and the last of them
+SELECT count(*), min(id) FROM (SELECT id FROM jobs WHERE id < ? AND tenant = ? ORDER BY id DESC LIMIT ?);
+
 -- paused_page: paused jobs of a tenant, newest first
 SELECT * FROM job_records WHERE id < ? AND tenant = ? AND paused = 1 ORDER BY id DESC LIMIT ?;
 
