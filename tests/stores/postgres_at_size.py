@@ -90,6 +90,12 @@ INSERT INTO backfill_runs (backfill_id, scheduled_at)
 SELECT n % 100 * 200, {NOW_AT} - n * 1000000::bigint FROM generate_series(1, 10000) AS n;
 INSERT INTO skips (job_id, scheduled_at, made_at)
 SELECT n, {NOW_AT} + (n - 50) * 1000000::bigint, 0 FROM generate_series(1, {SKIPS}) AS n;
+INSERT INTO answers (tenant, key, sum, fence, since, lease_until, began_at)
+SELECT '{BIG}', 'k' || n, ''::bytea, 1, 1, 0, {NOW_AT} - n * 1000000::bigint FROM generate_series(1, {RERUNS}) AS n;
+INSERT INTO answer_marks (tenant, key, fence, since, applied, made_at)
+SELECT tenant, key, 1, 1, 0, began_at FROM answers;
+INSERT INTO answer_makes (tenant, key, since, place, job_id, made_at)
+SELECT tenant, key, 1, 0, 1, began_at FROM answers;
 INSERT INTO reruns (job_id, scheduled_at, of_at, made_at)
 SELECT n % 5000, {NOW_AT} + n, {NOW_AT} - n, {NOW_AT} - n * 1000000::bigint FROM generate_series(1, {RERUNS}) AS n;
 """

@@ -266,8 +266,8 @@ JOBS = {
     "add_to_set": Example(([BIG], ["set-3"], [_JOB])),
     "drop_from_set": Example((BIG, "set-3", 3)),
     "named_page": Example(
-        {"tenant": BIG, "low": "job-1", "high": "job-2", "before": 150_000, "limit": PAGE, "wide": 100_000},
-        100_001,
+        {"tenant": BIG, "low": "job-1", "high": "job-2", "before": 150_000, "limit": PAGE, "wide": 20_000},
+        20_001,
         "as many of a name are put in order",
     ),
     "failing_page": Example((150_000, BIG, PAGE)),
@@ -393,19 +393,19 @@ REPORTS = {
     "drop_progress": Example((json.dumps(_TOLD),)),
 }
 
-_TURN = {"tenant": BIG, "key": "k", "fence": 1, "since": 1, "lease_until": NOW_AT, "began_at": NOW_AT}
+_TURN = {"tenant": BIG, "key": "k77", "fence": 1, "since": 1, "lease_until": NOW_AT, "began_at": NOW_AT}
 ANSWERS = {
-    "add_answer": Example({**_TURN, "sum": b"sum"}),
-    "lock_answer": Example((BIG, "k")),
+    "add_answer": Example({**_TURN, "key": "new", "sum": b"sum"}),
+    "lock_answer": Example((BIG, "k77")),
     "retake_answer": Example({**_TURN, "sum": b"sum"}),
-    "finish_answer": Example((BIG, "k", 1, 201, "{}", b"{}")),
-    "abandon_answer": Example((BIG, "k", 1, NOW_AT)),
+    "finish_answer": Example((BIG, "k77", 1, 201, "{}", b"{}")),
+    "abandon_answer": Example((BIG, "k77", 1, NOW_AT)),
     "mark_answer": Example(
-        {"tenant": BIG, "key": "k", "fence": 1, "since": 1, "applied": 1, "made_at": NOW_AT}
+        {"tenant": BIG, "key": "k77", "fence": 1, "since": 1, "applied": 1, "made_at": NOW_AT}
     ),
-    "answer_applied": Example((BIG, "k")),
-    "add_answer_make": Example(([BIG], ["k"], [1], [0], [_JOB], [NOW_AT])),
-    "answer_makes_of": Example((BIG, "k", 1)),
+    "answer_applied": Example((BIG, "k77")),
+    "add_answer_make": Example(([BIG], ["new"], [1], [0], [_JOB], [NOW_AT])),
+    "answer_makes_of": Example((BIG, "k77", 1)),
     "purge_answers": Example((NOW_AT, 100)),
     "purge_answer_marks": Example((NOW_AT, 100)),
     "purge_answer_makes": Example((NOW_AT, 100)),

@@ -50,17 +50,21 @@ SELECT * FROM job_records WHERE id = (SELECT id FROM jobs WHERE tenant = $1 AND 
 SELECT * FROM job_records WHERE id = ANY (ARRAY(
     SELECT id FROM jobs WHERE tenant = $1 AND name >= $2 AND name <= $2 ORDER BY tenant, name, id LIMIT $3)) ORDER BY id;
 
--- jobs_page: jobs of a tenant, newest first
-SELECT * FROM job_records WHERE id < $1 AND tenant = $2 ORDER BY tenant DESC, id DESC LIMIT $3;
+-- jobs_page: jobs of a tenant, newest first. Compared as pairs, which only the index over both can serve: by id alone a
+-- small tenant's would be looked for among everybody's
+SELECT * FROM job_records WHERE (tenant, id) < ($2, $1) AND (tenant, id) >= ($2, 0)
+ORDER BY tenant DESC, id DESC LIMIT $3;
 
 -- tagged_page: of the next jobs of a tenant those whose text holds a tag, newest first
 SELECT * FROM (
-    SELECT * FROM job_records WHERE id < $1 AND tenant = $2 ORDER BY tenant DESC, id DESC LIMIT $4::bigint) AS looked_at
+    SELECT * FROM job_records WHERE (tenant, id) < ($2, $1) AND (tenant, id) >= ($2, 0)
+    ORDER BY tenant DESC, id DESC LIMIT $4::bigint) AS looked_at
 WHERE position($3 IN spec) > 0 ORDER BY tenant DESC, id DESC LIMIT $5::bigint;
 
 -- look_end: how many the next jobs of a tenant are, up to a bound, and the last of them
 SELECT count(*), min(id) FROM (
-    SELECT id FROM jobs WHERE id < $1 AND tenant = $2 ORDER BY tenant DESC, id DESC LIMIT $3::bigint) AS looked_at;
+    SELECT id FROM jobs WHERE (tenant, id) < ($2, $1) AND (tenant, id) >= ($2, 0)
+    ORDER BY tenant DESC, id DESC LIMIT $3::bigint) AS looked_at;
 
 -- paused_page: paused jobs of a tenant, newest first
 SELECT * FROM job_records WHERE id < $1 AND tenant = $2 AND paused = 1 ORDER BY tenant DESC, id DESC LIMIT $3;
@@ -78,7 +82,8 @@ SELECT count(*) FROM (SELECT 1 FROM jobs WHERE tenant = $1 LIMIT $2::bigint) AS 
 SELECT count(*) FROM (SELECT 1 FROM jobs WHERE tenant = $1 AND paused = 1 LIMIT $2::bigint) AS counted;
 
 -- count_named: jobs whose name begins so, up to a bound
-SELECT count(*) FROM (SELECT 1 FROM jobs WHERE tenant = $1 AND name >= $2 AND name < $3 LIMIT $4::bigint) AS counted;
+SELECT count(*) FROM (SELECT 1 FROM jobs WHERE tenant = $1 AND name >= $2 AND name < $3
+    ORDER BY tenant, name LIMIT $4::bigint) AS counted;
 
 -- count_in_set: jobs of a set, up to a bound
 SELECT count(*) FROM (SELECT 1 FROM job_sets WHERE tenant = $1 AND set_name = $2 LIMIT $3::bigint) AS counted;
@@ -99,7 +104,8 @@ wide AS MATERIALIZED (SELECT count(*) > :wide::bigint AS is_so FROM named)
     SELECT id FROM named WHERE id < :before::bigint AND NOT (SELECT is_so FROM wide)
     ORDER BY id DESC LIMIT :limit)))
 UNION ALL
-(SELECT * FROM job_records WHERE (SELECT is_so FROM wide) AND id < :before::bigint AND tenant = :tenant
+(SELECT * FROM job_records WHERE (SELECT is_so FROM wide)
+    AND (tenant, id) < (:tenant, :before::bigint) AND (tenant, id) >= (:tenant, 0)
     ORDER BY tenant DESC, id DESC LIMIT :limit)
 ORDER BY id DESC;
 

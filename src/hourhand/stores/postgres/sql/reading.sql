@@ -29,11 +29,13 @@ SELECT EXISTS (SELECT 1 FROM planned WHERE scheduled_at = :scheduled_at AND job_
     OR EXISTS (SELECT 1 FROM running WHERE job_id = :job_id)
     OR EXISTS (SELECT 1 FROM blocked WHERE job_id = :job_id);
 
--- live_among: those of one-time jobs whose run has not ended
-SELECT j.id FROM jobs AS j WHERE j.id = ANY ($1::bigint[]) AND (
-    EXISTS (SELECT 1 FROM planned WHERE scheduled_at = j.once_at AND job_id = j.id)
-    OR EXISTS (SELECT 1 FROM running WHERE job_id = j.id)
-    OR EXISTS (SELECT 1 FROM blocked WHERE job_id = j.id));
+-- live_among: those of one-time jobs whose run has not ended; each is looked for by its key
+SELECT j.id FROM unnest($1::bigint[]) AS asked (id)
+CROSS JOIN LATERAL (SELECT id, once_at FROM jobs WHERE id = asked.id LIMIT 1) AS j
+CROSS JOIN LATERAL (
+    (SELECT 1 FROM planned WHERE scheduled_at = j.once_at AND job_id = j.id LIMIT 1)
+    UNION ALL (SELECT 1 FROM running WHERE job_id = j.id LIMIT 1)
+    UNION ALL (SELECT 1 FROM blocked WHERE job_id = j.id LIMIT 1) LIMIT 1) AS live;
 
 -- dense_in: how many rows of history finished in a window, counted up to a bound
 SELECT count(*) FROM (
