@@ -19,6 +19,9 @@ class NextTimes(Shape):
     job_id: str = always("The job.", A_JOB)
     schedule_in_words: str = always("The schedule in words.", "at 09:00 every day, Europe/Berlin")
     data: list[TimeAnswer] = always("The times.", [])
+    fires: int | None = sometimes(
+        "With `days`: how many there are in that time; null where it follows others.", 7
+    )
 
 
 class ZoneChangeAnswer(Shape):
