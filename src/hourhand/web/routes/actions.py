@@ -1,6 +1,6 @@
 """What one asks of a job: pause, resume, run, skip, clone; and its status, history, coming times and versions."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
@@ -225,7 +225,7 @@ async def next_times(
     """With what DST moves, drops or repeats; none while the job is paused."""
     web, tenant = caller_of(request)
     job = await web.jobs.get(tenant, job_id_in(job_id))
-    answer = {
+    answer: dict[str, Any] = {
         "job_id": format_job_id(job.id),
         "schedule_in_words": in_words(job, await parents_of_jobs(web, tenant, [job])),
         "data": time_answers(_coming(web, job, n), await web.jobs.skips(job)),
