@@ -204,6 +204,15 @@ class NodeInfo(msgspec.Struct, frozen=True, kw_only=True):
     serves: Serves | None = None  # None where it runs nothing, or has not told
 
 
+class SegmentInfo(msgspec.Struct, frozen=True, kw_only=True):
+    """A part of all clocks, and who plans it. A store of several databases has each once per database."""
+
+    segment: int
+    node_id: int | None
+    fence: int
+    shard: int = 0
+
+
 class Backlog(msgspec.Struct, frozen=True, kw_only=True):
     """Sizes of the hot tables, for metrics; counted up to a bound."""
 
@@ -443,6 +452,10 @@ class Store(BackfillVerbs, AuditVerbs, UpcomingVerbs, OperationVerbs, TokenVerbs
 
     async def nodes(self) -> list[NodeInfo]:
         """All nodes known."""
+        ...
+
+    async def segments(self) -> list[SegmentInfo]:
+        """All segments that were ever shared out, in order, with who was last given each."""
         ...
 
     # --- reading
