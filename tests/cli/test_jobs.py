@@ -255,3 +255,10 @@ def test_next_versions_and_history(hourhand, job: str) -> None:
     [coming] = hourhand("jobs", "history", job, "-q").out.split()
     run_id = hourhand("jobs", "run", job, "--wait", "-q").out.strip()
     assert hourhand("jobs", "history", job, "-q").out.split() == [coming, run_id]
+
+
+def test_creating_tells_what_else_fires_in_that_second(hourhand) -> None:
+    target = ("--cron", "17 3 29 2 *", "--url", "https://example.com")
+    assert "beside" in hourhand("jobs", "create", "leap-1", *target).out
+    told = hourhand("jobs", "create", "leap-2", *target).out
+    assert "in that second: leap-1" in told

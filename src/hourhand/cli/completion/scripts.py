@@ -44,7 +44,7 @@ if [[ ${funcstack[1]} == _hourhand ]]; then _hourhand "$@"; else compdef _hourha
 FISH = r"""# hourhand, for fish: hourhand completion fish | source
 function __hourhand_complete
     set -l words (commandline -opc)
-    set -a words (commandline -ct | string collect --allow-empty)
+    set -a words (commandline -ct | string unescape | string collect --allow-empty)
     for line in (command $words[1] completion answer -- $words 2>/dev/null)
         if test "$line" = ":files"
             __fish_complete_path (commandline -ct)

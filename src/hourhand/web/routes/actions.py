@@ -25,6 +25,7 @@ from hourhand.web.answers import (
     time_answers,
     version_answers,
 )
+from hourhand.web.beside import beside
 from hourhand.web.context import WebContext, caller_of
 from hourhand.web.cursors import page, read_cursor, write_cursor
 from hourhand.web.faults import validated
@@ -221,6 +222,7 @@ async def next_times(
     days: Annotated[
         int | None, Query(ge=1, le=366, description="Also count those of so many days.", examples=[7])
     ] = None,
+    others: Annotated[bool, Query(description="Also say what else fires in the second of the next.")] = False,
 ) -> Response:
     """With what DST moves, drops or repeats; none while the job is paused."""
     web, tenant = caller_of(request)
@@ -234,6 +236,8 @@ async def next_times(
         now_at = web.clock.now()
         counted = fires_of(job, now_at, now_at + days * DAY_US).count() if tells_fires(job) else None
         answer["fires"] = counted
+    if others:
+        answer["beside"] = await beside(web, job)
     return json_answer(answer)
 
 
