@@ -29,8 +29,9 @@ def test_creating_prints_words_times_and_the_next_change_of_the_clocks(hourhand)
     times = [line for line in lines if " 09:00:00 +0" in line]
     assert len(times) == 3
     assert times[0].startswith("next  ")
-    assert lines[-1].startswith("DST  ")
-    assert "clocks go" in lines[-1]
+    assert lines[-2].startswith("DST  ")
+    assert "clocks go" in lines[-2]
+    assert lines[-1].startswith("beside  ")
     assert done.err == "created\n"
 
 

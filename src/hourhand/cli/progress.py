@@ -17,7 +17,7 @@ class Progress:
         self._total = total
         self._shows = wanted and sys.stderr.isatty()
         self._done = 0
-        self._stride = _STRIDE if total is None else max(1, total // _STEPS)
+        self._stride = max(1, total // _STEPS) if total else _STRIDE
         self._drawn = 0
 
     def __enter__(self) -> Self:
