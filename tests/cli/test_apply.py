@@ -118,14 +118,40 @@ def test_prunes_what_the_same_set_had(hourhand: Any, file: Path, name: str, clie
     file.write_text(text_of(name, a="0 9 * * *"))
     assert hourhand("apply", str(file)).out.splitlines()[-1] == "created 0, changed 0, unchanged 1, pruned 0"
     planned = hourhand("plan", str(file), "--prune", "--exit-code")
-    assert (planned.code, planned.out.splitlines()[0]) == (8, f"- {name}/b")
+    assert (planned.code, planned.out.splitlines()[0]) == (8, f"- {name}/b: fires 7 removed")
     refused = hourhand("apply", str(file), "--prune")
     assert (refused.code, "Add -y" in refused.err, f"- {name}/b" in refused.out) == (2, True, True)
     done = hourhand("apply", str(file), "--prune", "-y")
-    assert done.out == f"- {name}/b\ncreated 0, changed 0, unchanged 1, pruned 1\n"
+    assert done.out.splitlines() == [
+        f"- {name}/b: fires 7 removed",
+        "fires in the next 7 days: 0 added, 7 removed, 0 moved",
+        "created 0, changed 0, unchanged 1, pruned 1",
+    ]
     assert hourhand("jobs", "show", f"{name}/b").code == 3
     assert [hourhand("jobs", "show", f"{name}/{key}").code for key in ("a", "mine", "other")] == [0, 0, 0]
     assert hourhand("apply", str(file), "--prune", "-y").out.endswith("pruned 0\n")
+
+
+def test_a_plan_tells_which_fires_come_go_and_move(hourhand: Any, file: Path, name: str) -> None:
+    file.write_text(text_of(name, a="0 9 * * *", b="0 10 * * *", gone="0 * * * *", same="0 1 * * *"))
+    hourhand("apply", str(file))
+    file.write_text(text_of(name, a="30 9 * * *", b="0 10,22 * * *", new="* * * * * *", same="0 1 * * *"))
+    done = hourhand("plan", str(file), "--prune")
+    lines = done.out.splitlines()
+    assert "; fires 604,800 added" in lines[0]
+    assert "    fires  7 moved" in lines
+    assert "    fires  7 added" in lines
+    assert f"- {name}/gone: fires 168 removed" in lines
+    assert lines[-2] == "fires in the next 7 days: 604,807 added, 168 removed, 7 moved"
+    told = hourhand("plan", str(file), "--prune", "--json").json
+    counts = {"added": 604_807, "removed": 168, "moved": 7, "uncounted": 0, "days": 7}
+    assert {**told["fires"], **counts} == told["fires"]
+    jobs = {job["key"].rpartition("/")[2]: job["fires"] for job in told["jobs"]}
+    assert set(jobs) == {"a", "b", "gone", "new"}
+    assert all(one["from"][11:16] == "09:00" for one in jobs["a"]["moved_at"])
+    assert all(one["to"][11:16] == "09:30" for one in jobs["a"]["moved_at"])
+    assert (len(jobs["a"]["moved_at"]), len(jobs["new"]["added_at"])) == (7, 10)
+    assert jobs["gone"]["removed"] == 168
 
 
 def test_an_empty_set_is_pruned_whole(hourhand: Any, file: Path, name: str) -> None:

@@ -47,3 +47,16 @@ def test_what_is_wrong_is_said(hourhand, tag: str) -> None:
     grown = hourhand("operations", "create", "delete", "--filter", f"tag={tag}", "--expect", "2", "-y")
     assert (grown.code, "more match than the 2" in grown.err) == (5, True)
     assert hourhand("operations", "show", "O-0000000000001").code == 3
+
+
+def test_dead_letters_go_back_at_a_rate(hourhand, tag: str) -> None:
+    target = ("--cron", "0 0 1 1 *", "--python", "functions_for_cli:give_up")
+    created = hourhand("jobs", "create", f"{tag}-dead", *target, "-q").out.strip()
+    assert hourhand("jobs", "run", created, "--wait").code == 7
+    chosen = ("--filter", f"job={created}", "--rate", "50/s")
+    assert hourhand("dlq", "requeue", *chosen, "--dry-run").out == "would requeue 1 dead letter\n"
+    assert hourhand("dlq", "requeue", created, "--rate", "1/s").code == 2
+    assert hourhand("dlq", "requeue", "--all", "--rate", "1/s", "--downstream").code == 2
+    done = hourhand("dlq", "discard", *chosen, "-y", "--wait", "--timeout", "60s", "--json")
+    assert (done.code, done.json["done"], done.json["rate"]) == (0, 1, "50/s")
+    assert hourhand("dlq", "list", "--filter", f"job={created}", "-q").out == ""

@@ -22,8 +22,10 @@ from tools.docs import ROOT
 GUIDES: dict[str, tuple[str, ...]] = {
     "backfill": ("--allow-shell",),
     "audit": (),
+    "cli": ("--allow-shell",),
     "files": (),
     "graphs": ("--allow-shell",),
+    "importing": (),
     "long-runs": (),
     "receivers": (),
     "shell": ("--allow-shell",),

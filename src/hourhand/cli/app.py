@@ -11,6 +11,7 @@ import hourhand
 from hourhand.cli import (
     audits,
     backfill,
+    cluster,
     dlq,
     jobs,
     operations,
@@ -20,9 +21,11 @@ from hourhand.cli import (
     schedules,
     simulating,
     system,
+    tail,
     tokens,
     why,
 )
+from hourhand.cli.completion import commands as completion
 from hourhand.cli.failures import INTERRUPTED, report
 from hourhand.cli.files import commands as files
 from hourhand.cli.graphs import commands as graphs
@@ -49,6 +52,7 @@ def build(launch: Launch) -> typer.Typer:
     schedules.register(app)
     audits.register(app)
     why.register(app)
+    tail.register(app)
     simulating.register(app, launch)
     files.register(app)
     importing = _group("Jobs from elsewhere.")
@@ -60,6 +64,8 @@ def build(launch: Launch) -> typer.Typer:
         ("backfill", backfill, "Runs for times that have passed."),
         ("dlq", dlq, "Dead letters."),
         ("operations", operations, "One action on all jobs or dead letters that match."),
+        ("cluster", cluster, "The processes, and who plans what."),
+        ("completion", completion, "Completion for bash, zsh and fish."),
         ("dag", graphs, "Graphs of jobs that follow each other."),
     )
     for name, module, help in groups:

@@ -54,6 +54,21 @@ def create(
     chosen = _filter(conditions or [])
     if not chosen and not everything:
         raise Usage("name at least one --filter, or --all for all of them")
+    return begin(call, action, chosen, expect=expect, rate=rate, note=note, wait=wait, timeout_s=timeout_s)
+
+
+def begin(
+    call: Call,
+    action: str,
+    chosen: Mapping[str, Any],
+    *,
+    expect: int | None = None,
+    rate: str | None = None,
+    note: str | None = None,
+    wait: bool = False,
+    timeout_s: float | None = None,
+) -> int | None:
+    """Count what matches, ask, and begin; the exit code once it is over, where that is waited for."""
     ask = call.client.operations
     seen = ask.create(action, chosen, expected_count=expect, rate=rate, note=note, dry_run=True)
     if call.dry_run:

@@ -7,7 +7,7 @@ Where the server is and who asks comes from arguments or `HOURHAND_URL`, `HOURHA
 import asyncio
 import os
 import threading
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from types import TracebackType
 from typing import Any, Self, TypedDict, TypeVar, Unpack
 from urllib.parse import urlsplit
@@ -15,8 +15,9 @@ from urllib.parse import urlsplit
 import httpx2
 import msgspec
 
+from hourhand.client.events import follow
 from hourhand.client.exchange import Patience
-from hourhand.client.flow import Answer, Awaiting, Blocking, Flow, Item, Pause, Request, Trouble
+from hourhand.client.flow import Answer, Awaiting, Blocking, Document, Flow, Item, Pause, Request, Trouble
 from hourhand.client.resources.audits import Audits
 from hourhand.client.resources.backfills import Backfills
 from hourhand.client.resources.dead_letters import DeadLetters
@@ -119,6 +120,26 @@ class Client(_Connection, Blocking):
     def close(self) -> None:
         """Let go of connections."""
         self._http.close()
+
+    def events(
+        self,
+        *,
+        types: str | None = None,
+        job_id: str | None = None,
+        after: str | None = None,
+        broken: Callable[[str], None] = lambda words: None,
+    ) -> Iterator[Document]:
+        """What happens, as it happens, for ever; after the event `after`, where the server still knows it."""
+        named = {"types": types, "job_id": job_id}
+        return follow(
+            self._http,
+            {name: value for name, value in named.items() if value is not None},
+            after,
+            server=self._session.server,
+            patience=self._session.patience,
+            pause=self._waiting.wait,
+            broken=broken,
+        )
 
     def run(self, flow: Flow[T]) -> T:
         """Drive a flow to its end."""

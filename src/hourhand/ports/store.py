@@ -207,6 +207,15 @@ class NodeInfo(msgspec.Struct, frozen=True, kw_only=True):
     serves: Serves | None = None  # None where it runs nothing, or has not told
 
 
+class SegmentInfo(msgspec.Struct, frozen=True, kw_only=True):
+    """A part of all clocks, and who plans it. A store of several databases has each once per database."""
+
+    segment: int
+    node_id: int | None
+    fence: int
+    shard: int = 0
+
+
 class Backlog(msgspec.Struct, frozen=True, kw_only=True):
     """Sizes of the hot tables, for metrics; counted up to a bound."""
 
@@ -452,6 +461,10 @@ class Store(AnswerVerbs, BackfillVerbs, AuditVerbs, UpcomingVerbs, OperationVerb
 
     async def nodes(self) -> list[NodeInfo]:
         """All nodes known."""
+        ...
+
+    async def segments(self) -> list[SegmentInfo]:
+        """All segments that were ever shared out, in order, with who was last given each."""
         ...
 
     # --- reading

@@ -18,7 +18,7 @@ from hourhand.core.schedule import Occurrence
 from hourhand.core.skipping import Skip
 from hourhand.ports.events import EventType
 from hourhand.ports.reading import DeadGroup, JobMarks
-from hourhand.ports.store import NodeInfo
+from hourhand.ports.store import NodeInfo, SegmentInfo
 from hourhand.services.graphs import GraphView
 from hourhand.services.overview import Sizes, alive
 from hourhand.services.recent import Hour, Minute
@@ -304,6 +304,19 @@ def node_answer(node: NodeInfo, now_at: int) -> dict[str, Any]:
         "started_at": format_instant(node.started_at),
         "lease_until": format_instant(node.lease_until),
         "alive": node.lease_until > now_at,
+    }
+
+
+def segment_answer(segment: SegmentInfo, nodes: Mapping[int, NodeInfo], now_at: int) -> dict[str, Any]:
+    """A part of all clocks, and who plans it."""
+    node = nodes.get(segment.node_id or 0)
+    return {
+        "segment": segment.segment,
+        "shard": segment.shard,
+        "fence": segment.fence,
+        "node_id": None if segment.node_id is None else f"{segment.node_id:016x}",
+        "name": node and node.name,
+        "alive": node is not None and node.lease_until > now_at,
     }
 
 

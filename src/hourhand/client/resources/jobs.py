@@ -167,9 +167,9 @@ class Jobs(Endpoints[D]):
         return self._ask("GET", _job_path(job, "/history"), query=query)
 
     @endpoint
-    def next(self, job: Job, *, n: int = 10) -> Flow[Document]:
-        """Its coming times."""
-        return self._ask("GET", _job_path(job, "/next"), query={"n": n})
+    def next(self, job: Job, *, n: int = 10, days: int | None = None, others: bool = False) -> Flow[Document]:
+        """Its coming times; with `days` also how many there are in so many, `fires`; with `others` what fires `beside` it."""
+        return self._ask("GET", _job_path(job, "/next"), query={"n": n, "days": days, "others": others})
 
     @endpoint
     def why(self, job: Job, *, at: str | None = None) -> Flow[Document]:

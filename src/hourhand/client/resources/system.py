@@ -21,3 +21,8 @@ class System(Endpoints[D]):
     def nodes(self) -> Flow[Document]:
         """The processes of the cluster: `{data}`."""
         return self._ask("GET", "/nodes")
+
+    @endpoint
+    def segments(self) -> Flow[Document]:
+        """Which scheduler plans which part of all clocks: `{data}`."""
+        return self._ask("GET", "/segments")

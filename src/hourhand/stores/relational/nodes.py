@@ -6,7 +6,7 @@ import msgspec
 
 from hourhand.core.serving import Serves
 from hourhand.core.sharing import quota
-from hourhand.ports.store import HeldRun, LeaseLost, NodeInfo
+from hourhand.ports.store import HeldRun, LeaseLost, NodeInfo, SegmentInfo
 from hourhand.stores.relational.rows import to_json
 from hourhand.stores.relational.tx import Tx
 
@@ -36,6 +36,11 @@ async def end_node(tx: Tx, node_id: int) -> None:
 async def tell_served(tx: Tx, node_id: int, serves: Serves) -> None:
     """Keep what a worker can run."""
     await tx.run("tell_served", {"id": node_id, "serves": to_json(serves)})
+
+
+async def segments(tx: Tx) -> list[SegmentInfo]:
+    """Every segment, and who holds it."""
+    return [SegmentInfo(segment=row[0], node_id=row[1], fence=row[2]) for row in await tx.all("all_segments")]
 
 
 async def nodes(tx: Tx) -> list[NodeInfo]:

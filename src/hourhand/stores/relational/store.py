@@ -287,6 +287,9 @@ class RelationalStore(AnswerVerbs, KeepsOperations, RelationalTokens):
     async def nodes(self) -> list[port.NodeInfo]:
         return await self._engine.read(nodes.nodes)
 
+    async def segments(self) -> list[port.SegmentInfo]:
+        return await self._engine.read(nodes.segments)
+
     # --- reading
     async def job_runs(
         self, tenant: str, job_id: int, nominals: Sequence[int], before_at: int | None, limit: int

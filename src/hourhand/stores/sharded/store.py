@@ -124,6 +124,14 @@ class ShardedStore(AnswerVerbs, ShardedOperations, ShardedTokens, PerShardVerbs)
         found = await self._shards.ask_all(lambda shard: shard.nodes())
         return list({node.id: node for nodes in found.values() for node in nodes}.values())
 
+    async def segments(self) -> list[port.SegmentInfo]:
+        found = await self._shards.ask_all(lambda shard: shard.segments())
+        return [
+            msgspec.structs.replace(one, shard=shard)
+            for shard, segments in sorted(found.items())
+            for one in segments
+        ]
+
     # --- jobs
     def place(self, tenant: str, spec: JobSpec) -> int:
         fault = placement_fault(spec)

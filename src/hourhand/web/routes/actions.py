@@ -1,14 +1,15 @@
 """What one asks of a job: pause, resume, run, skip, clone; and its status, history, coming times and versions."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
 from hourhand.core.access import Role
 from hourhand.core.identity import format_job_id, format_run_id
-from hourhand.core.instant import SECOND_US, format_instant
+from hourhand.core.instant import DAY_US, SECOND_US, format_instant
 from hourhand.core.model import Job
+from hourhand.core.moves import fires_of, tells_fires
 from hourhand.core.schedule import Occurrence, preview
 from hourhand.core.skipping import next_time
 from hourhand.web.access import needs
@@ -24,6 +25,7 @@ from hourhand.web.answers import (
     time_answers,
     version_answers,
 )
+from hourhand.web.beside import beside
 from hourhand.web.context import WebContext, caller_of
 from hourhand.web.cursors import page, read_cursor, write_cursor
 from hourhand.web.faults import validated
@@ -225,17 +227,26 @@ async def next_times(
     request: Request,
     job_id: JobIdText,
     n: Annotated[int, Query(ge=1, le=1000, description="How many.", examples=[10])] = 10,
+    days: Annotated[
+        int | None, Query(ge=1, le=366, description="Also count those of so many days.", examples=[7])
+    ] = None,
+    others: Annotated[bool, Query(description="Also say what else fires in the second of the next.")] = False,
 ) -> Response:
     """With what DST moves, drops or repeats; none while the job is paused."""
     web, tenant = caller_of(request)
     job = await web.jobs.get(tenant, job_id_in(job_id))
-    return json_answer(
-        {
-            "job_id": format_job_id(job.id),
-            "schedule_in_words": in_words(job, await parents_of_jobs(web, tenant, [job])),
-            "data": time_answers(_coming(web, job, n), await web.jobs.skips(job)),
-        }
-    )
+    answer: dict[str, Any] = {
+        "job_id": format_job_id(job.id),
+        "schedule_in_words": in_words(job, await parents_of_jobs(web, tenant, [job])),
+        "data": time_answers(_coming(web, job, n), await web.jobs.skips(job)),
+    }
+    if days is not None:
+        now_at = web.clock.now()
+        counted = fires_of(job, now_at, now_at + days * DAY_US).count() if tells_fires(job) else None
+        answer["fires"] = counted
+    if others:
+        answer["beside"] = await beside(web, job)
+    return json_answer(answer)
 
 
 @router.get(

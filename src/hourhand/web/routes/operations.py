@@ -8,11 +8,11 @@ from hourhand import __version__
 from hourhand.core.access import Role
 from hourhand.errors import HourhandError
 from hourhand.web.access import needs, open_to_all
-from hourhand.web.answers import json_answer, node_answer, overview_answer
+from hourhand.web.answers import json_answer, node_answer, overview_answer, segment_answer
 from hourhand.web.context import caller_of, context_of, is_ready
 from hourhand.web.openapi import describe, problems
 from hourhand.web.requests import GuardedRoute, StrictRoute
-from hourhand.web.shapes.system import Health, NodeList, OverviewAnswer, Readiness
+from hourhand.web.shapes.system import Health, NodeList, OverviewAnswer, Readiness, SegmentList
 
 router = APIRouter(tags=["operations"], route_class=StrictRoute)
 process_router = APIRouter(tags=["operations"], route_class=GuardedRoute)
@@ -24,6 +24,20 @@ async def list_nodes(request: Request) -> Response:
     web = context_of(request)
     now_at = await web.store.now()
     return json_answer({"data": [node_answer(node, now_at) for node in await web.store.nodes()]})
+
+
+@router.get(
+    "/segments",
+    summary="Which scheduler plans which part of all clocks",
+    response_model=SegmentList,
+    responses=problems(),
+)
+async def list_segments(request: Request) -> Response:
+    """One whose owner is not alive waits to be taken over; with several databases each has its own segments."""
+    web = context_of(request)
+    now_at = await web.store.now()
+    known = {node.id: node for node in await web.store.nodes()}
+    return json_answer({"data": [segment_answer(one, known, now_at) for one in await web.store.segments()]})
 
 
 @router.get(

@@ -24,6 +24,23 @@ class NodeList(Shape):
     data: list[NodeAnswer] = always("The processes.", [])
 
 
+class SegmentAnswer(Shape):
+    """A part of all clocks, and who plans it."""
+
+    segment: int = always("Its number.", 0)
+    shard: int = always("The database that it belongs to.", 0)
+    fence: int = always("Grows each time it changes hands.", 7)
+    node_id: str | None = always("Who plans it; null where nobody does.", "1f3c5a7b9d0e2f41")
+    name: str | None = always("Host and process of that.", "host-1:4711")
+    alive: bool = always("Whether that one's lease still runs.", True)
+
+
+class SegmentList(Shape):
+    """All segments."""
+
+    data: list[SegmentAnswer] = always("The segments.", [])
+
+
 class SizesAnswer(Shape):
     """How much there is of everything; counted up to a bound, and a moment ago."""
 
