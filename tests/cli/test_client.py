@@ -127,6 +127,7 @@ def problem(status: int, code: str, **more: Any) -> Reply:
 OK: Reply = (200, {"job_id": "J-1"}, {})
 BUSY: Reply = (503, {"title": "t", "code": "unavailable", "detail": "down"}, {"Retry-After": "0"})
 LIMITED: Reply = (429, {"title": "t", "code": "overloaded", "detail": "slow down"}, {"Retry-After": "0"})
+IN_FLIGHT: Reply = (409, {"title": "t", "code": "in_flight", "detail": "wait"}, {"Retry-After": "0"})
 FOR_LONG: Reply = (429, {"title": "t", "code": "overloaded", "detail": "not today"}, {"Retry-After": "3600"})
 
 
@@ -138,6 +139,8 @@ FOR_LONG: Reply = (429, {"title": "t", "code": "overloaded", "detail": "not toda
         ("jobs.run", ["J-1"], [HANG_UP, BUSY, OK], 3),
         ("jobs.pause", ["J-1"], [BUSY, OK], 2),
         ("jobs.create", [{}], [LIMITED, OK], 2),
+        ("jobs.create", [{}], [HANG_UP, IN_FLIGHT, OK], 3),
+        ("jobs.update", ["J-1", {}], [BUSY, HANG_UP, OK], 3),
         ("jobs.delete", ["J-1"], [LIMITED, OK], 2),
     ],
 )
@@ -152,10 +155,8 @@ async def test_what_may_be_repeated_is_tried_again(
 @pytest.mark.parametrize(
     ("call", "arguments", "reply", "error"),
     [
-        ("jobs.create", [{}], HANG_UP, Unreachable),
-        ("jobs.create", [{}], BUSY, Unavailable),
-        ("jobs.update", ["J-1", {}], HANG_UP, Unreachable),
         ("jobs.delete", ["J-1"], HANG_UP, Unreachable),
+        ("jobs.create", [{}], problem(409, "conflict"), Conflict),
         ("jobs.get", ["J-1"], problem(404, "not_found"), NotFound),
     ],
 )

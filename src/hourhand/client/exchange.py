@@ -1,7 +1,7 @@
 """One request until it is answered: what is tried again, when, and what the answer means.
 
 Tried again: what never reached the server, and what the server turned away with 429; and, where a repeat
-does no harm, what may have reached it and 503. `Retry-After` is honoured; where it asks for more patience
+does no harm (an Idempotency-Key sees to that), what may have reached it, 503, and what is still being carried out. `Retry-After` is honoured; where it asks for more patience
 than ours, the error says how long, and its receiver decides.
 """
 
@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from hourhand.client.flow import Answer, Flow, Pause, Request, Trouble
-from hourhand.client.problems import Unreachable, error_of, retry_after_s
+from hourhand.client.problems import Unreachable, error_of, is_in_flight, retry_after_s
 
 FIRST_PAUSE_S = 0.1
 LONGEST_PAUSE_S = 30.0
@@ -45,11 +45,16 @@ def exchange(request: Request, patience: Patience, server: str) -> Flow[Answer]:
             continue
         if 200 <= answer.status < 300:
             return answer
-        turned_away = answer.status == 429 or (answer.status in (502, 503, 504) and request.repeatable)
+        turned_away = answer.status == 429 or (request.repeatable and _may_pass(answer))
         asked_s = retry_after_s(answer)
         if not turned_away or tries > patience.retries or (asked_s or 0) > LONGEST_PAUSE_S:
             raise error_of(answer)
         yield Pause(seconds=patience.pause_s(tries, asked_s))
+
+
+def _may_pass(answer: Answer) -> bool:
+    """Whether the same request may be answered otherwise soon: the server is busy, or busy with this very one."""
+    return answer.status in (502, 503, 504) or (answer.status == 409 and is_in_flight(answer))
 
 
 def document_in(answer: Answer, server: str) -> Any:

@@ -11,6 +11,7 @@ from hourhand.core.fault import Fault
 from hourhand.errors import (
     Conflict,
     HourhandError,
+    InFlight,
     Invalid,
     NotAllowed,
     NotFound,
@@ -77,6 +78,12 @@ def retry_after_s(answer: Answer) -> float | None:
     except (TypeError, ValueError):
         return None
     return max(0.0, asked.total_seconds())
+
+
+def is_in_flight(answer: Answer) -> bool:
+    """Whether the server is carrying out this very request, sent before under the same key."""
+    problem = _problem_in(answer)
+    return problem is not None and problem.get("code") == InFlight.code
 
 
 def _made(kind: type[HourhandError], words: str, problem: dict[str, Any], answer: Answer) -> HourhandError:

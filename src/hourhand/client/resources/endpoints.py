@@ -13,6 +13,7 @@ LONGEST_LOOK_S = 1.0
 
 _KEYED = ("POST", "PATCH")  # may carry an idempotency key
 _REPEATABLE = ("GET", "PUT")  # do no more when they are repeated, with or without one
+_KEY = "Idempotency-Key"  # with it the server carries a request out once, however often it comes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,14 +49,14 @@ class Endpoints(Resource[D]):
         """One request. A POST or PATCH that changes something carries `key`, or a new one, unless it has no use for it."""
         said = {name: value for name, value in (headers or {}).items() if value is not None}
         if method in _KEYED and keyed and not (query or {}).get("dry_run"):
-            said["Idempotency-Key"] = key or self._session.new_key()
+            said[_KEY] = key or self._session.new_key()
         request = Request(
             method=method,
             path=path,
             query={name: _text(value) for name, value in (query or {}).items() if _is_told(value)},
             headers=said,
             body=body,
-            repeatable=method in _REPEATABLE if repeatable is None else repeatable,
+            repeatable=_KEY in said or method in _REPEATABLE if repeatable is None else repeatable,
             wait_s=wait_s,
         )
         answer = yield from exchange(request, self._session.patience, self._session.server)
