@@ -53,6 +53,7 @@ from hourhand.ports.reading import (
     WantRuns,
 )
 from hourhand.ports.upcoming import UpcomingVerbs
+from hourhand.ports.webhooks import WebhookVerbs
 
 
 class Hint(StrEnum):
@@ -65,6 +66,7 @@ class Hint(StrEnum):
     GRAPHS = "graphs"  # runs ended that others follow; whoever heard it first tells the children
     BACKFILLS = "backfills"  # a backfill was asked for, or goes on
     OPERATIONS = "operations"  # an operation was asked for
+    WEBHOOKS = "webhooks"  # something happened that a webhook wants to hear of, or a webhook changed
 
 
 class JobDraft(msgspec.Struct, frozen=True, kw_only=True):
@@ -218,9 +220,9 @@ class Backlog(msgspec.Struct, frozen=True, kw_only=True):
 Decide = Callable[[Job, int], JobEdit]
 
 
-class Store(BackfillVerbs, AuditVerbs, UpcomingVerbs, OperationVerbs, Protocol):
-    """Every verb of the only truth; those about backfills, skipped times and reruns are in `ports.backfills`,
-    what an audit reads in `ports.audit`, and what is offered to workers in `ports.upcoming`."""
+class Store(BackfillVerbs, AuditVerbs, UpcomingVerbs, OperationVerbs, WebhookVerbs, Protocol):
+    """Every verb of the only truth; those about backfills, skipped times and reruns are in `ports.backfills`, what an
+    audit reads in `ports.audit`, what is offered to workers in `ports.upcoming`, webhooks in `ports.webhooks`."""
 
     # --- itself
     async def now(self) -> int:

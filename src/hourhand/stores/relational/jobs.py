@@ -14,6 +14,7 @@ from hourhand.ports.store import Hint, JobDraft, Refusal, Unfit
 from hourhand.stores.relational.edges import add_edges, edge_rows, unfit_drafts
 from hourhand.stores.relational.membership import Enrolment, Place, Settings
 from hourhand.stores.relational.rows import JobRecord, decode_spec, job_values, lane_for
+from hourhand.stores.relational.tidings import CREATED, note_jobs
 from hourhand.stores.relational.tx import Tx
 from hourhand.stores.relational.waves import any_run_at, jobs_below, open_wave
 
@@ -37,6 +38,7 @@ async def create_jobs(
     await add_edges(tx, [row for job in jobs for row in edge_rows(job.id, job.spec.timing, since)])
     await enrolment.write()
     await join_sets(tx, jobs)
+    await note_jobs(tx, CREATED, jobs)
     tx.hints.add(Hint.JOBS)
     return answers
 

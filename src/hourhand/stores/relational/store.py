@@ -57,6 +57,7 @@ from hourhand.stores.relational import (
 from hourhand.stores.relational.membership import Settings
 from hourhand.stores.relational.operations import KeepsOperations
 from hourhand.stores.relational.tx import Operation, T, Tx
+from hourhand.stores.relational.webhooks import WebhookStore
 
 
 class Engine(Protocol):
@@ -88,8 +89,10 @@ class Hints:
                 wake(port.Hint(hint))
 
 
-class RelationalStore(KeepsOperations):
+class RelationalStore(KeepsOperations, WebhookStore):
     """Every verb that is not hot; see `ports.store` for the contract of each."""
+
+    _engine: Engine
 
     def __init__(self, engine: Engine, settings: Settings, hints: Hints, finished: reading.Finished) -> None:
         self._engine = engine

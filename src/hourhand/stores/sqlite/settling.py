@@ -34,8 +34,11 @@ async def settle(tx: Tx, worker: str, settlements: Sequence[Settlement]) -> list
         tx.hints.add(Hint.RUNS)
     if Event.REPORT_LATER in events:
         await tx.run("write_reports")
-    if await tx.one("any_edge") is not None and await tx.run("tell_children"):
+    any_edge, any_webhook = await tx.one("any_listener")
+    if any_edge and await tx.run("tell_children"):
         tx.hints.add(Hint.GRAPHS)
+    if any_webhook and await tx.run("tell_settled"):
+        tx.hints.add(Hint.WEBHOOKS)
     await tx.run("free_slots")
     if not events.isdisjoint(LETTING_GO):
         await cancel_idle(tx)
