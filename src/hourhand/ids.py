@@ -4,6 +4,7 @@ A job id grows with time; its layout is `core.identity`'s. Two processes may dra
 the second and the caller draws again.
 """
 
+import base64
 import random
 import secrets
 
@@ -26,6 +27,11 @@ def process_name() -> str:
 def new_key() -> bytes:
     """A key for what only this cluster may sign."""
     return secrets.token_bytes(32)
+
+
+def new_signing_secret() -> str:
+    """A secret of Standard Webhooks, for one endpoint."""
+    return f"whsec_{base64.b64encode(secrets.token_bytes(32)).decode()}"
 
 
 class IdSource:

@@ -22,6 +22,7 @@ from hourhand.services.recent import Recent
 from hourhand.services.reports import Reports
 from hourhand.services.run_logs import RunLogs
 from hourhand.services.runs import Runs
+from hourhand.services.webhooks import Webhooks
 from hourhand.services.why import Why
 from hourhand.web import problems
 from hourhand.web.context import Parts, WebContext, WebSettings
@@ -73,6 +74,7 @@ def create_app(
         why=Why(store=store, clock=clock, horizon_us=runs.horizon_us),
         reports=reports or Reports(store=store),
         backfills=backfills or Backfills(store=store, ids=IdSource(clock), clock=clock, keep_us=_KEEP_US),
+        webhooks=Webhooks(store=store, ids=IdSource(clock), clock=clock),
         audit=audit or Audit(store=store, clock=clock, keep_us=_KEEP_US),
         operations=Operations(store=store, ids=IdSource(clock), clock=clock),
         logs=RunLogs(store=store, runs=runs, clock=clock),
