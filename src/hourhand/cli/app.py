@@ -20,6 +20,7 @@ from hourhand.cli import (
     schedules,
     simulating,
     system,
+    webhooks,
     why,
 )
 from hourhand.cli.failures import INTERRUPTED, report
@@ -55,6 +56,7 @@ def build(launch: Launch) -> typer.Typer:
         ("backfill", backfill, "Runs for times that have passed."),
         ("dlq", dlq, "Dead letters."),
         ("operations", operations, "One action on all jobs or dead letters that match."),
+        ("webhooks", webhooks, "Endpoints that are told of events."),
         ("dag", graphs, "Graphs of jobs that follow each other."),
     )
     for name, module, help in groups:

@@ -26,6 +26,7 @@ from hourhand.client.resources.operations import Operations
 from hourhand.client.resources.runs import Runs
 from hourhand.client.resources.schedules import Schedules
 from hourhand.client.resources.system import System
+from hourhand.client.resources.webhooks import Webhooks
 from hourhand.clock import SystemClock
 from hourhand.config.kinds import is_loopback
 from hourhand.core.url import masked_url, url_faults
@@ -104,6 +105,7 @@ class Client(_Connection, Blocking):
         self.schedules: Schedules[Blocking] = Schedules(self, self._session)
         self.system: System[Blocking] = System(self, self._session)
         self.audits: Audits[Blocking] = Audits(self, self._session)
+        self.webhooks: Webhooks[Blocking] = Webhooks(self, self._session)
 
     def __enter__(self) -> Self:
         return self
@@ -167,6 +169,7 @@ class AsyncClient(_Connection, Awaiting):
         self.schedules: Schedules[Awaiting] = Schedules(self, self._session)
         self.system: System[Awaiting] = System(self, self._session)
         self.audits: Audits[Awaiting] = Audits(self, self._session)
+        self.webhooks: Webhooks[Awaiting] = Webhooks(self, self._session)
 
     async def __aenter__(self) -> Self:
         return self

@@ -10,9 +10,15 @@ from typing import Protocol
 
 import msgspec
 
-from hourhand.core.webhooks import Answered, Delivery, DeliveryState, Tried, Webhook
+from hourhand.core.webhooks import Answered, Delivery, DeliveryState, Tried, Webhook, format_webhook_id
+from hourhand.errors import Conflict
 
 DecideWebhook = Callable[[Webhook, int], Webhook]  # of the webhook and the store's time
+
+
+def is_disabled(webhook_id: int) -> Conflict:
+    """Nothing can be sent to a webhook that is disabled."""
+    return Conflict(f"{format_webhook_id(webhook_id)} is disabled; enable it first")
 
 
 class DeliveryQuery(msgspec.Struct, frozen=True, kw_only=True):
@@ -90,6 +96,10 @@ class WebhookVerbs(Protocol):
         self, tenant: str, webhook_id: int, query: DeliveryQuery
     ) -> DeliveryPage | None:
         """A page of a webhook's deliveries, newest first; None when there is no such webhook."""
+        ...
+
+    async def get_delivery(self, tenant: str, webhook_id: int, event_id: str) -> Delivery | None:
+        """One delivery; None when it is not known."""
         ...
 
     async def deliver(self, tenant: str, webhook_id: int, event_id: str, body: str) -> Delivery | None:

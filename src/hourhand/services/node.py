@@ -45,8 +45,8 @@ class Degraded(str):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scheduler:
-    """What plans, sweeps, feeds backfills, audits and calls webhooks. Without a tenure of its own it shares the
-    worker's lease."""
+    """What plans, sweeps, feeds backfills, carries out operations, audits and calls webhooks. Without a tenure of its
+    own it shares the worker's lease."""
 
     leases: Leases
     planner: Planner

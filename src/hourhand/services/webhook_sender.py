@@ -164,4 +164,5 @@ class _Sending:
             delivery = self._waiting.popleft()
             answer = await self._caller.call(self.batch.webhook, delivery)
             self.tried.append(Tried(delivery=delivery, answer=answer))
-            self._failed = self._failed or answer.error is not None
+            if answer.error is not None:
+                self._failed = True

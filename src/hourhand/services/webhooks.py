@@ -22,7 +22,7 @@ from hourhand.core.webhooks import (
 from hourhand.errors import Invalid, NotFound
 from hourhand.ids import IdSource, new_signing_secret
 from hourhand.ports.store import Store
-from hourhand.ports.webhooks import DecideWebhook, DeliveryPage, DeliveryQuery
+from hourhand.ports.webhooks import DecideWebhook, DeliveryPage, DeliveryQuery, is_disabled
 
 T = TypeVar("T")
 
@@ -92,7 +92,7 @@ class Webhooks:
         elif not await self._store.delete_webhook(tenant, webhook_id):
             _found(None, webhook_id)
 
-    async def test(self, tenant: str, webhook_id: int) -> Delivery:
+    async def test(self, tenant: str, webhook_id: int, *, dry_run: bool = False) -> Delivery:
         """Send it an event that says nothing, on the way that all events go."""
         now_at = self._clock.now()
         event_id = f"test-{self._ids.node_id():016x}"
@@ -105,24 +105,51 @@ class Webhooks:
             "data": {"message": "somebody asked for a test of this webhook"},
         }
         text = msgspec.json.encode(body).decode()
+        if dry_run:
+            await self._enabled(tenant, webhook_id)
+            return Delivery(
+                number=0,
+                webhook_id=webhook_id,
+                event_id=event_id,
+                kind=TEST,
+                made_at=now_at,
+                due_at=now_at,
+                body=text,
+            )
         return _found(await self._store.deliver(tenant, webhook_id, event_id, text), webhook_id)
 
     async def deliveries(self, tenant: str, webhook_id: int, query: DeliveryQuery) -> DeliveryPage:
         """A page of deliveries, newest first."""
         return _found(await self._store.list_deliveries(tenant, webhook_id, query), webhook_id)
 
-    async def redeliver(self, tenant: str, webhook_id: int, event_id: str) -> Delivery:
+    async def delivery(self, tenant: str, webhook_id: int, event_id: str) -> Delivery:
+        """One delivery, or NotFound."""
+        return _told(await self._store.get_delivery(tenant, webhook_id, event_id), webhook_id)
+
+    async def redeliver(
+        self, tenant: str, webhook_id: int, event_id: str, *, dry_run: bool = False
+    ) -> Delivery:
         """Send an event once more."""
-        made = await self._store.redeliver(tenant, webhook_id, event_id)
-        if made is None:
-            raise NotFound(f"{format_webhook_id(webhook_id)} has no delivery of this event, or no longer")
-        return made
+        if dry_run:
+            await self._enabled(tenant, webhook_id)
+            return await self.delivery(tenant, webhook_id, event_id)
+        return _told(await self._store.redeliver(tenant, webhook_id, event_id), webhook_id)
+
+    async def _enabled(self, tenant: str, webhook_id: int) -> None:
+        if not (await self.get(tenant, webhook_id)).enabled:
+            raise is_disabled(webhook_id)
 
 
 def _check(webhook: Webhook) -> None:
     faults = webhook_faults(webhook)
     if faults:
         raise Invalid(f"{faults[0].pointer}: expected {faults[0].expected}", faults)
+
+
+def _told(delivery: Delivery | None, webhook_id: int) -> Delivery:
+    if delivery is None:
+        raise NotFound(f"{format_webhook_id(webhook_id)} has no delivery of this event, or no longer")
+    return delivery
 
 
 def _found(answer: T | None, webhook_id: int) -> T:

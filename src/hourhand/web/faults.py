@@ -34,6 +34,7 @@ from hourhand.web.schema import (
     ShellTargetDocument,
     SkipDocument,
 )
+from hourhand.web.webhook_document import WebhookDocument
 
 TARGET_KINDS = ("http", "python", "shell")
 _LATER_TARGETS = ("grpc", "container")
@@ -75,6 +76,7 @@ Document = TypeVar(
     DeadFilterDocument,
     OperationDocument,
     ReportDocument,
+    WebhookDocument,
 )
 
 

@@ -26,6 +26,7 @@ from hourhand.web.schema import (
     ScheduleDocument,
     SkipDocument,
 )
+from hourhand.web.webhook_document import WebhookDocument
 
 _REFERENCE = "#/components/schemas/{model}"
 _DOCUMENTS = (
@@ -39,6 +40,7 @@ _DOCUMENTS = (
     OperationDocument,
     ScheduleDocument,
     ReportDocument,
+    WebhookDocument,
     Problem,
 )
 _MEANINGS = {

@@ -26,7 +26,6 @@ from hourhand.core.webhooks import (
     after_try,
     event_id_of_job,
     event_id_of_run,
-    format_webhook_id,
 )
 from hourhand.errors import Conflict
 from hourhand.ports.events import Event, EventData, EventType, cut, event_document, first_line
@@ -39,6 +38,7 @@ from hourhand.ports.webhooks import (
     Spread,
     Trimmed,
     WebhookWork,
+    is_disabled,
 )
 from hourhand.stores.relational.rows import from_json, to_json
 from hourhand.stores.relational.tx import Operation, T, Tx
@@ -115,6 +115,9 @@ class WebhookStore:
         self, tenant: str, webhook_id: int, query: DeliveryQuery
     ) -> DeliveryPage | None:
         return await self._engine.read(lambda tx: list_deliveries(tx, tenant, webhook_id, query))
+
+    async def get_delivery(self, tenant: str, webhook_id: int, event_id: str) -> Delivery | None:
+        return await self._engine.read(lambda tx: get_delivery(tx, tenant, webhook_id, event_id))
 
     async def deliver(self, tenant: str, webhook_id: int, event_id: str, body: str) -> Delivery | None:
         return await self._engine.write(lambda tx: deliver(tx, tenant, webhook_id, event_id, body))
@@ -199,6 +202,13 @@ async def list_deliveries(tx: Tx, tenant: str, webhook_id: int, query: DeliveryQ
     found = tuple(_delivery(row) for row in rows)
     onward = (found[-1].made_at, found[-1].number) if len(found) == query.limit else None
     return DeliveryPage(deliveries=found, next_before=onward)
+
+
+async def get_delivery(tx: Tx, tenant: str, webhook_id: int, event_id: str) -> Delivery | None:
+    """One delivery of a tenant's webhook."""
+    owner = await tx.one("get_webhook", (webhook_id,))
+    row = None if owner is None else await tx.one("get_delivery", (webhook_id, event_id))
+    return None if row is None or owner[1] != tenant else _delivery(row)
 
 
 async def deliver(tx: Tx, tenant: str, webhook_id: int, event_id: str, body: str) -> Delivery | None:
@@ -311,7 +321,7 @@ async def _hold(tx: Tx, tenant: str, webhook_id: int) -> Webhook | None:
 async def _hold_enabled(tx: Tx, tenant: str, webhook_id: int) -> bool:
     webhook = await _hold(tx, tenant, webhook_id)
     if webhook is not None and not webhook.enabled:
-        raise Conflict(f"{format_webhook_id(webhook_id)} is disabled; enable it first")
+        raise is_disabled(webhook_id)
     return webhook is not None
 
 

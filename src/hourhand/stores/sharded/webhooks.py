@@ -72,6 +72,10 @@ class ShardedWebhooks:
         missing = self._shards.missing(found)
         return DeliveryPage(deliveries=deliveries, next_before=onward, missing=missing)
 
+    async def get_delivery(self, tenant: str, webhook_id: int, event_id: str) -> Delivery | None:
+        found = await self._all(lambda shard: shard.get_delivery(tenant, webhook_id, event_id))
+        return next((one for one in found if one is not None), None)
+
     async def deliver(self, tenant: str, webhook_id: int, event_id: str, body: str) -> Delivery | None:
         """By the first shard, since it is about none of them."""
         return await self._shards.ask(0, lambda shard: shard.deliver(tenant, webhook_id, event_id, body))

@@ -19,6 +19,7 @@ from hourhand.web.routes import (
     reports,
     runs,
     schedules,
+    webhooks,
     why,
 )
 from hourhand.web.switchboard import Switchboard
@@ -41,6 +42,7 @@ for _module in (
     audits,
     schedules,
     events,
+    webhooks,
     operations,
 ):
     API.routes.extend(_module.router.routes)
