@@ -23,7 +23,7 @@ def register(app: typer.Typer) -> None:
     command(app, "list")(list_webhooks)
     command(app, "show")(show)
     command(app, "edit", changes=True)(edit)
-    command(app, "test", changes=True)(test)
+    command(app, "test", changes=True)(try_out)
     command(app, "deliveries")(deliveries)
     command(app, "redeliver", changes=True)(redeliver)
     command(app, "enable", changes=True)(enable)
@@ -98,16 +98,14 @@ def edit(
     _change(call, webhook, {**given, **_fields(call, types, jobs, tags, description)}, "changed")
 
 
-def test(call: Call, webhook: WebhookId, timeout: Timeout = None) -> int | None:
+def try_out(call: Call, webhook: WebhookId, timeout: Timeout = None) -> int | None:
     """Send a test and wait for what comes of it; exit 7 if the endpoint does not take it."""
     timeout_s = duration_s(timeout, "--timeout")
     made = call.client.webhooks.test(webhook, dry_run=call.dry_run)
     if call.dry_run:
         call.out.document(made, None, lambda: call.out.note(f"would send a test to {webhook}"))
         return None
-    last = made
-    for last in call.client.webhooks.watch(webhook, made, timeout_s=timeout_s or _TEST_S):
-        pass
+    *_, last = call.client.webhooks.watch(webhook, made, timeout_s=timeout_s or _TEST_S)
 
     def tell() -> None:
         took = f"in {last['took_ms']} ms"
