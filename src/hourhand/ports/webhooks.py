@@ -25,7 +25,7 @@ class DeliveryQuery(msgspec.Struct, frozen=True, kw_only=True):
     """Which deliveries of a webhook to list; newest first, after a place."""
 
     state: DeliveryState | None = None
-    before: tuple[int, int] | None = None  # made_at and number
+    before: tuple[int, ...] | None = None  # made_at and number; and a shard, where there are several
     limit: int = 50
 
 
@@ -33,7 +33,7 @@ class DeliveryPage(msgspec.Struct, frozen=True, kw_only=True):
     """Some deliveries, and where to go on."""
 
     deliveries: tuple[Delivery, ...]
-    next_before: tuple[int, int] | None
+    next_before: tuple[int, ...] | None
     missing: tuple[int, ...] = ()  # shards that did not answer
 
 

@@ -193,7 +193,7 @@ async def list_deliveries(tx: Tx, tenant: str, webhook_id: int, query: DeliveryQ
     row = await tx.one("get_webhook", (webhook_id,))
     if row is None or row[1] != tenant:
         return None
-    before = query.before or _NEWEST
+    before = (query.before or _NEWEST)[:2]
     if query.state is None:
         rows = await tx.all("deliveries_page", (webhook_id, *before, query.limit))
     else:

@@ -13,7 +13,7 @@ from hourhand.errors import Invalid
 from hourhand.ports.reading import DeadGroup, RunPage
 
 T = TypeVar("T")
-K = TypeVar("K", int, tuple[int, int], tuple[int, int, int])
+K = TypeVar("K", int, tuple[int, int, int])
 
 Place = tuple[int, ...] | None  # where a shard's list goes on; None: from its beginning
 Places = dict[int, Place]  # of the shards that have more

@@ -12,7 +12,7 @@ from hourhand.core.webhooks import Delivery, Health, Webhook
 from hourhand.errors import Unavailable
 from hourhand.ports.store import Store
 from hourhand.ports.webhooks import DecideWebhook, DeliveryPage, DeliveryQuery
-from hourhand.stores.sharded.asking import Shards, T, named
+from hourhand.stores.sharded.asking import Shards, T, named, some_answers_of
 from hourhand.stores.sharded.merging import merge_ordered
 
 
@@ -64,13 +64,31 @@ class ShardedWebhooks:
     async def list_deliveries(
         self, tenant: str, webhook_id: int, query: DeliveryQuery
     ) -> DeliveryPage | None:
-        found = await self._shards.ask_all(lambda shard: shard.list_deliveries(tenant, webhook_id, query))
-        pages = [(page.deliveries, page.next_before) for page in found.values() if page is not None]
+        """Newest first, and of the same moment and number by shard: numbers are each shard's own."""
+
+        async def read(index: int) -> DeliveryPage | None:
+            part = msgspec.structs.replace(query, before=_place_in(query.before, index))
+            return await self._shards.ask(
+                index, lambda shard: shard.list_deliveries(tenant, webhook_id, part)
+            )
+
+        found = await some_answers_of({index: read(index) for index in range(len(self._shards))})
+        pages = {index: page for index, page in found.items() if page is not None}
         if not pages:
             return None
-        deliveries, onward = merge_ordered(pages, lambda one: (one.made_at, one.number), query.limit)
-        missing = self._shards.missing(found)
-        return DeliveryPage(deliveries=deliveries, next_before=onward, missing=missing)
+        placed = [
+            (
+                [((one.made_at, one.number, index), one) for one in page.deliveries],
+                None if page.next_before is None else (page.next_before[0], page.next_before[1], index),
+            )
+            for index, page in pages.items()
+        ]
+        deliveries, onward = merge_ordered(placed, lambda item: item[0], query.limit)
+        return DeliveryPage(
+            deliveries=tuple(one for _, one in deliveries),
+            next_before=onward,
+            missing=self._shards.missing(found),
+        )
 
     async def get_delivery(self, tenant: str, webhook_id: int, event_id: str) -> Delivery | None:
         found = await self._all(lambda shard: shard.get_delivery(tenant, webhook_id, event_id))
@@ -100,6 +118,14 @@ class ShardedWebhooks:
             await self._shards.ask(index, lambda shard: shard.delete_webhook(webhook.tenant, webhook.id))
         except Unavailable:
             return  # a copy without the others: it is listed, and can be deleted
+
+
+def _place_in(before: tuple[int, ...] | None, index: int) -> tuple[int, ...] | None:
+    """Where a shard goes on: shards below the one at which a page ended may have the same place still to come."""
+    if before is None:
+        return None
+    made_at, number, *shard = before
+    return (made_at, number + 1) if shard and index < shard[0] else (made_at, number)
 
 
 def merged(copies: Sequence[Webhook]) -> Webhook | None:

@@ -160,9 +160,8 @@ async def list_deliveries(
 ) -> Response:
     """Those that are over are kept for a week, the newest thousand."""
     web, tenant = caller_of(request)
-    place = read_cursor(cursor, "deliveries", 2)
-    before = (place[0], place[1]) if place else None
-    query = DeliveryQuery(state=state, before=before, limit=limit)
+    place = read_cursor(cursor, "deliveries", 2, or_more=True)
+    query = DeliveryQuery(state=state, before=place, limit=limit)
     found = await web.webhooks.deliveries(tenant, _id_in(webhook_id), query)
     onward = None if found.next_before is None else write_cursor("deliveries", *found.next_before)
     body, headers = page(request, [delivery_answer(one) for one in found.deliveries], onward, found.missing)
