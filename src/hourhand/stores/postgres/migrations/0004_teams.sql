@@ -92,7 +92,7 @@ CREATE TABLE webhook_deliveries (
     body       text NOT NULL,
     UNIQUE (webhook_id, event_id)
 ) WITH (fillfactor = 80);
-CREATE INDEX webhook_deliveries_due ON webhook_deliveries (webhook_id, due_at) WHERE state = 0;
+CREATE INDEX webhook_deliveries_due ON webhook_deliveries (webhook_id, due_at, id) WHERE state = 0;
 CREATE INDEX webhook_deliveries_made ON webhook_deliveries (webhook_id, made_at, id);
 ALTER TABLE webhook_deliveries SET (autovacuum_vacuum_scale_factor = 0.1, autovacuum_vacuum_threshold = 5000,
     autovacuum_vacuum_cost_delay = 0);

@@ -116,16 +116,19 @@ RETURNING {webhook_columns}, fence;
 SELECT d.* FROM unnest(:ids::bigint[]) AS asked (id) CROSS JOIN LATERAL (
     SELECT {delivery_columns} FROM webhook_deliveries
     WHERE webhook_deliveries.webhook_id = asked.id AND state = 0 AND due_at <= :now::bigint
-    ORDER BY due_at, id LIMIT :each::bigint) AS d;
+    ORDER BY webhook_id, due_at, id LIMIT :each::bigint) AS d;
 
 -- webhook_work: whether something was noted that nobody has made deliveries of, and when something may be due
 SELECT EXISTS (SELECT 1 FROM webhook_events), (
-    SELECT min(due_at) FROM webhooks WHERE enabled = 1 AND due_at IS NOT NULL);
+    SELECT due_at FROM webhooks WHERE enabled = 1 AND due_at IS NOT NULL ORDER BY due_at LIMIT 1);
 
 -- put_deliveries: what calls came to
-UPDATE webhook_deliveries AS d SET state = (t ->> 1)::smallint, tries = (t ->> 2)::smallint, due_at = (t ->> 3)::bigint,
-    tried_at = (t ->> 4)::bigint, status = (t ->> 5)::smallint, error = t ->> 6, took_ms = (t ->> 7)::integer
-FROM json_array_elements($1::text::json) AS t WHERE d.id = (t ->> 0)::bigint;
+WITH found AS MATERIALIZED (
+    SELECT t AS one, d.place_at FROM json_array_elements($1::text::json) AS t CROSS JOIN LATERAL (
+        SELECT ctid AS place_at FROM webhook_deliveries WHERE webhook_deliveries.id = (t ->> 0)::bigint FOR UPDATE) AS d)
+UPDATE webhook_deliveries SET state = (one ->> 1)::smallint, tries = (one ->> 2)::smallint, due_at = (one ->> 3)::bigint,
+    tried_at = (one ->> 4)::bigint, status = (one ->> 5)::smallint, error = one ->> 6, took_ms = (one ->> 7)::integer
+FROM found WHERE webhook_deliveries.ctid = found.place_at;
 
 -- let_go_webhook: nobody has a webhook in hand any more; its next delivery says when it is looked at
 UPDATE webhooks SET held_until = 0, due_at = (

@@ -90,5 +90,5 @@ CREATE TABLE webhook_deliveries (
     body       TEXT NOT NULL,
     UNIQUE (webhook_id, event_id)
 );
-CREATE INDEX webhook_deliveries_due ON webhook_deliveries (webhook_id, due_at) WHERE state = 0;
+CREATE INDEX webhook_deliveries_due ON webhook_deliveries (webhook_id, due_at, id) WHERE state = 0;
 CREATE INDEX webhook_deliveries_made ON webhook_deliveries (webhook_id, made_at, id);
