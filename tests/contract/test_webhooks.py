@@ -437,3 +437,16 @@ async def test_what_was_noted_survives_a_restart(scene: Scene) -> None:
         pytest.skip("a store in memory has no restart")
     await scene.harness.reopen()
     assert await types(scene, webhook) == ["job.created"]
+
+
+async def test_what_a_process_had_in_hand_is_soon_free_after_a_restart(scene: Scene) -> None:
+    webhook = await waiting(scene, 1)
+    [batch] = await take(scene)
+    if type(scene.harness).__name__ == "SqliteMemoryHarness":
+        pytest.skip("a store in memory has no restart")
+    await scene.harness.reopen()
+    if scene.harness.shared:  # whoever has it may live on
+        assert await take(scene) == []
+        scene.pass_time(30)
+    [again] = await take(scene)
+    assert (again.webhook.id, again.deliveries) == (webhook.id, batch.deliveries)

@@ -143,7 +143,8 @@ class Webhooks:
 def _check(webhook: Webhook) -> None:
     faults = webhook_faults(webhook)
     if faults:
-        raise Invalid(f"{faults[0].pointer}: expected {faults[0].expected}", faults)
+        first = faults[0]
+        raise Invalid(f"{first.pointer[1:]}: expected {first.expected}, got {first.got}", faults)
 
 
 def _told(delivery: Delivery | None, webhook_id: int) -> Delivery:

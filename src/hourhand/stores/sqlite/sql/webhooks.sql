@@ -132,6 +132,9 @@ UPDATE webhooks SET held_until = 0, due_at = (
     SELECT max(min(d.due_at), webhooks.rest_until) FROM webhook_deliveries AS d WHERE d.webhook_id = webhooks.id AND d.state = 0)
 WHERE id = ?;
 
+-- let_go_all_webhooks: nobody of an earlier process has a webhook in hand
+UPDATE webhooks SET held_until = 0, due_at = 0 WHERE held_until > 0;
+
 -- webhook_ids: webhooks of all tenants after an id
 SELECT id FROM webhooks WHERE id > ? ORDER BY id LIMIT ?;
 
