@@ -4,6 +4,7 @@ A job id grows with time; its layout is `core.identity`'s. Two processes may dra
 the second and the caller draws again.
 """
 
+import base64
 import random
 import secrets
 
@@ -31,6 +32,11 @@ def new_key() -> bytes:
 def new_secret(size_bytes: int) -> str:
     """A secret as hexadecimal digits, for somebody to keep."""
     return secrets.token_hex(size_bytes)
+
+
+def new_signing_secret() -> str:
+    """A secret of Standard Webhooks, for one endpoint."""
+    return f"whsec_{base64.b64encode(secrets.token_bytes(32)).decode()}"
 
 
 class IdSource:

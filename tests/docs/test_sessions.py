@@ -30,6 +30,7 @@ GUIDES: dict[str, tuple[str, ...]] = {
     "receivers": (),
     "shell": ("--allow-shell",),
     "simulate": (),
+    "webhooks": (),
     "why": ("--allow-shell",),
 }  # and how their server is started
 DEADLINE_S = 60

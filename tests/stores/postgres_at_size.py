@@ -22,6 +22,7 @@ WAITING = 50_000
 DEAD = 20_000
 HISTORY = 150_000
 BACKFILLS = 20_000
+DELIVERIES = 40_000  # of webhooks, a quarter of them of the first
 SKIPS = 20_000
 MARKERS = 5_000
 RERUNS = 20_000
@@ -86,6 +87,14 @@ SELECT n, n, CASE WHEN n % 10 = 0 THEN '{SMALL}' ELSE '{BIG}' END, CASE WHEN n %
 INSERT INTO operations (id, tenant, revision, finished_at, body)
 SELECT n, CASE WHEN n % 10 = 0 THEN '{SMALL}' ELSE '{BIG}' END, 0,
     CASE WHEN n % 200 > 1 THEN {NOW_AT} - n * 1000000::bigint END, '{{}}' FROM generate_series(1, 20000) AS n;
+INSERT INTO webhooks (id, due_at, rotated_at, created_at, updated_at, kinds, enabled, tenant, url, types, jobs, tags,
+    description, secrets)
+SELECT n, CASE WHEN n % 50 = 0 THEN {NOW_AT} - n * 1000000::bigint WHEN n % 5 > 0 THEN {NOW_AT} + n * 1000000::bigint END,
+    0, 0, 0, 2047, (n % 20 > 0 OR n % 50 = 0)::integer, CASE WHEN n <= 20 THEN '{BIG}' ELSE 'team-' || n / 20 END,
+    'https://example.com/', '["*"]', '[]', '[]', '', '[]' FROM generate_series(1, 20000) AS n;
+INSERT INTO webhook_deliveries (webhook_id, event_id, kind, state, made_at, due_at, body)
+SELECT CASE WHEN n <= {DELIVERIES} / 4 THEN 1 ELSE n % 20000 + 1 END, 'e' || n, 3, CASE WHEN n % 4 = 0 THEN 0 ELSE 1 END,
+    {NOW_AT} - n * 1000000::bigint, {NOW_AT} - n * 1000000::bigint, '{{}}' FROM generate_series(1, {DELIVERIES}) AS n;
 INSERT INTO backfill_runs (backfill_id, scheduled_at)
 SELECT n % 100 * 200, {NOW_AT} - n * 1000000::bigint FROM generate_series(1, 10000) AS n;
 INSERT INTO skips (job_id, scheduled_at, made_at)
@@ -100,6 +109,8 @@ INSERT INTO reruns (job_id, scheduled_at, of_at, made_at)
 SELECT n % 5000, {NOW_AT} + n, {NOW_AT} - n, {NOW_AT} - n * 1000000::bigint FROM generate_series(1, {RERUNS}) AS n;
 """
 _FILL_HOT = f"""
+INSERT INTO webhook_events (kind, at, job_id, scheduled_at, attempt, version, due_at, tenant, name)
+SELECT 3, {NOW_AT}, n, {NOW_AT}, 1, 1, {NOW_AT}, '{BIG}', 'job' FROM generate_series(1, 20000) AS n;
 INSERT INTO descents (job_id, scheduled_at, state, trigger)
 SELECT n, {NOW_AT}, 3, 0 FROM generate_series(1, {WAITING}) AS n;
 INSERT INTO waiting (job_id, scheduled_at, made_at, deadline_at, look_at, fence, trigger, parents)
@@ -129,7 +140,7 @@ SELECT job_id, scheduled_at, slot, {NOW_AT}, 0.5, fence, 'half' FROM running WHE
 INSERT INTO blocked (job_id, rank, scheduled_at, lane, due_at, trigger, fence, tries)
 SELECT (n % 2000 + 101) * 3, 0, {NOW_AT} - n, 128, {NOW_AT} - n, 0, 0, 0 FROM generate_series(1, {BLOCKED}) AS n;
 """
-_HOT = ("planned", "running", "blocked", "progress", "descents", "waiting", "signals")
+_HOT = ("planned", "running", "blocked", "progress", "descents", "waiting", "signals", "webhook_events")
 _SUMMARISE = """
 SELECT brin_summarize_new_values(c.oid) FROM pg_class AS c JOIN pg_am ON pg_am.oid = c.relam
 WHERE pg_am.amname = 'brin' AND c.relkind = 'i'

@@ -536,6 +536,62 @@ OPERATIONS = {
     "purge_operations": Example((NOW_AT, 100)),
 }
 
+_WEBHOOK = {
+    "url": "https://example.com/",
+    "types": '["*"]',
+    "jobs": "[]",
+    "tags": "[]",
+    "description": "",
+    "enabled": 1,
+    "disabled_reason": None,
+    "secrets": "[]",
+    "rotated_at": 0,
+    "succeeded_at": None,
+    "failed_at": None,
+    "failing_since": None,
+    "failures": 0,
+    "rest_until": 0,
+    "error": None,
+    "updated_at": NOW_AT,
+    "kinds": 2047,
+}
+_ONE_WEBHOOK = "what is kept of one webhook"
+_TRIMMED = {"id": 1, "before": NOW_AT - 5_000 * SECOND_US, "most": 1_000}
+WEBHOOKS = {
+    "tell_endings": Example((json.dumps([[4, NOW_AT, one, NOW_AT, 1, 1, NOW_AT, None] for one in _JOBS]),)),
+    "tell_jobs": Example((json.dumps([[4, NOW_AT, one, 1, BIG, "job", None] for one in _JOBS]),)),
+    "take_webhook_events": Example((500,)),
+    "tags_of": Example((_JOBS,)),
+    "add_webhook": Example({**_WEBHOOK, "id": 900_001, "tenant": "new", "created_at": NOW_AT}),
+    "put_webhook": Example({**_WEBHOOK, "id": 30}),
+    "get_webhook": Example((1,)),
+    "lock_webhook": Example((1,)),
+    "webhooks_of": Example((BIG,)),
+    "webhooks_hearing": Example(([BIG, "team-7"],)),
+    "webhook_backlogs": Example(([1, 2],), 5_000, _ONE_WEBHOOK),
+    "drop_webhook": Example((50,)),
+    "drop_deliveries_of": Example((51,)),
+    "wake_webhooks": Example({"now": NOW_AT, "ids": list(range(60, 80))}),
+    "add_delivery": Example(
+        ([60] * 100, [f"new-{n}" for n in _PLACES], [3] * 100, [NOW_AT] * 100, [NOW_AT] * 100, ["{}"] * 100)
+    ),
+    "get_delivery": Example((1, "e8")),
+    "deliveries_page": Example((1, NOW_AT, _FOREVER, PAGE)),
+    "deliveries_page_in": Example((1, NOW_AT, _FOREVER, 0, PAGE)),
+    "deliver_again": Example((NOW_AT, 1, "e8")),
+    "take_webhooks": Example({"now": NOW_AT, "until": NOW_AT, "limit": 64}),
+    "due_deliveries": Example({"ids": [1, 2, 3], "now": NOW_AT, "each": 16}),
+    "webhook_work": Example(()),
+    "put_deliveries": Example(
+        (json.dumps([[n, 1, 1, NOW_AT, NOW_AT, 200, None, 5] for n in range(20_001, 20_017)]),)
+    ),
+    "let_go_webhook": Example((1,)),
+    "webhook_ids": Example((100, 50)),
+    "drop_waiting_deliveries": Example(_TRIMMED, 20_000, _ONE_WEBHOOK),
+    "drop_ended_deliveries": Example(_TRIMMED, 20_000, _ONE_WEBHOOK),
+    "count_dropped": Example((5, 1)),
+}
+
 SKIPS = {
     "add_skip": Example({"job_id": 77, "scheduled_at": NOW_AT, "made_at": NOW_AT, "note": None}),
     "skips_of": Example((77, NOW_AT)),
@@ -583,6 +639,7 @@ EXAMPLES: dict[str, Example] = {
     **AUDITS,
     **BACKFILLS,
     **OPERATIONS,
+    **WEBHOOKS,
     **SKIPS,
     **CLAIMS,
     **CLOCKS,

@@ -131,6 +131,9 @@ async def test_no_dry_run_changes_anything(
     paused = {"action": "resume", "filter": {"tag": "none"}}
     operation_id = (await client.post("/v1/operations", json=paused)).json()["operation_id"]
     token_id = (await client.post("/v1/tokens", json={"name": "one"})).json()["token_id"]
+    hook = {"url": "https://example.com/hook"}
+    webhook_id = (await client.post("/v1/webhooks", json=hook)).json()["webhook_id"]
+    event_id = (await client.post(f"/v1/webhooks/{webhook_id}/test")).json()["event_id"]
     bodies: dict[str, Any] = {
         "create_job": DAILY,
         "create_jobs": [DAILY],
@@ -152,6 +155,12 @@ async def test_no_dry_run_changes_anything(
         "pause_backfill": None,
         "resume_backfill": None,
         "cancel_backfill": None,
+        "create_webhook": hook,
+        "patch_webhook": {"description": "x"},
+        "delete_webhook": None,
+        "rotate_webhook": None,
+        "try_webhook": None,
+        "redeliver_event": None,
         "requeue_dead_letters": {"ids": [dead_id]},
         "discard_dead_letters": {"filter": {}},
         "create_token": {"name": "ci", "role": "admin", "expires_in": "1d"},
@@ -167,6 +176,8 @@ async def test_no_dry_run_changes_anything(
             "{backfill_id}": backfill_id,
             "{operation_id}": operation_id,
             "{token_id}": token_id,
+            "{webhook_id}": webhook_id,
+            "{event_id}": event_id,
             "{key:path}": "a",
         }
         path = route.path
@@ -181,7 +192,7 @@ async def test_no_dry_run_changes_anything(
 
 async def _everything(client: httpx2.AsyncClient, job_id: str) -> list[Any]:
     of_job = (f"/jobs/{job_id}/{word}" for word in ("history", "versions", "status"))
-    paths = ("/jobs", *of_job, "/dead-letters", "/backfills", "/operations", "/tokens")
+    paths = ("/jobs", *of_job, "/dead-letters", "/backfills", "/operations", "/tokens", "/webhooks")
     return [(await client.get(f"/v1{path}")).json() for path in paths]
 
 

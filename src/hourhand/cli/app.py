@@ -23,6 +23,7 @@ from hourhand.cli import (
     system,
     tail,
     tokens,
+    webhooks,
     why,
 )
 from hourhand.cli.completion import commands as completion
@@ -66,6 +67,7 @@ def build(launch: Launch) -> typer.Typer:
         ("operations", operations, "One action on all jobs or dead letters that match."),
         ("cluster", cluster, "The processes, and who plans what."),
         ("completion", completion, "Completion for bash, zsh and fish."),
+        ("webhooks", webhooks, "Endpoints that are told of events."),
         ("dag", graphs, "Graphs of jobs that follow each other."),
     )
     for name, module, help in groups:

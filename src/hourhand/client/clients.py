@@ -28,6 +28,7 @@ from hourhand.client.resources.runs import Runs
 from hourhand.client.resources.schedules import Schedules
 from hourhand.client.resources.system import System
 from hourhand.client.resources.tokens import Tokens
+from hourhand.client.resources.webhooks import Webhooks
 from hourhand.clock import SystemClock
 from hourhand.config.kinds import is_loopback
 from hourhand.core.url import masked_url, url_faults
@@ -108,6 +109,7 @@ class Client(_Connection, Blocking):
         self.audits: Audits[Blocking] = Audits(self, self._session)
         self.tokens: Tokens[Blocking] = Tokens(self, self._session)
         self.whoami = self.system.whoami
+        self.webhooks: Webhooks[Blocking] = Webhooks(self, self._session)
 
     def __enter__(self) -> Self:
         return self
@@ -193,6 +195,7 @@ class AsyncClient(_Connection, Awaiting):
         self.audits: Audits[Awaiting] = Audits(self, self._session)
         self.tokens: Tokens[Awaiting] = Tokens(self, self._session)
         self.whoami = self.system.whoami
+        self.webhooks: Webhooks[Awaiting] = Webhooks(self, self._session)
 
     async def __aenter__(self) -> Self:
         return self

@@ -56,6 +56,7 @@ from hourhand.ports.reading import (
 )
 from hourhand.ports.tokens import TokenVerbs
 from hourhand.ports.upcoming import UpcomingVerbs
+from hourhand.ports.webhooks import WebhookVerbs
 
 
 class Hint(StrEnum):
@@ -68,6 +69,7 @@ class Hint(StrEnum):
     GRAPHS = "graphs"  # runs ended that others follow; whoever heard it first tells the children
     BACKFILLS = "backfills"  # a backfill was asked for, or goes on
     OPERATIONS = "operations"  # an operation was asked for
+    WEBHOOKS = "webhooks"  # something happened that a webhook wants to hear of, or a webhook changed
 
 
 class JobDraft(msgspec.Struct, frozen=True, kw_only=True):
@@ -231,10 +233,19 @@ class Backlog(msgspec.Struct, frozen=True, kw_only=True):
 Decide = Callable[[Job, int], JobEdit]
 
 
-class Store(AnswerVerbs, BackfillVerbs, AuditVerbs, UpcomingVerbs, OperationVerbs, TokenVerbs, Protocol):
+class Store(
+    AnswerVerbs,
+    BackfillVerbs,
+    AuditVerbs,
+    UpcomingVerbs,
+    OperationVerbs,
+    TokenVerbs,
+    WebhookVerbs,
+    Protocol,
+):
     """Every verb of the only truth; those about backfills, skipped times and reruns are in `ports.backfills`,
     what an audit reads in `ports.audit`, what is offered to workers in `ports.upcoming`, API tokens in
-    `ports.tokens`, and kept answers in `ports.answers`."""
+    `ports.tokens`, kept answers in `ports.answers`, webhooks in `ports.webhooks`."""
 
     # --- itself
     async def now(self) -> int:

@@ -46,7 +46,7 @@ def judge(answer: Answer, now_at: int, *, may_report: bool = True) -> Result:
         if answer.status == 202 and may_report:
             return Result(outcome=Outcome.ACCEPTED)
         return Result(outcome=Outcome.SUCCEEDED, detail={"response": response})
-    error = f"the target answered {_status_words(answer.status)}"
+    error = f"the target answered {status_words(answer.status)}"
     if 300 <= answer.status < 400:
         error += "; redirects are not followed"
     retryable = answer.status >= 500 or answer.status in _RETRYABLE
@@ -105,7 +105,8 @@ def _shown(answer: Answer) -> dict[str, object]:
     return shown
 
 
-def _status_words(status: int) -> str:
+def status_words(status: int) -> str:
+    """A status with its name."""
     try:
         return f"{status} {HTTPStatus(status).phrase}"
     except ValueError:

@@ -24,6 +24,7 @@ from hourhand.services.reports import Reports
 from hourhand.services.run_logs import RunLogs
 from hourhand.services.runs import Runs
 from hourhand.services.tokens import Tokens
+from hourhand.services.webhooks import Webhooks
 from hourhand.services.why import Why
 from hourhand.web import problems
 from hourhand.web.compressing import Compressor
@@ -78,6 +79,7 @@ def create_app(
         reports=reports or Reports(store=store),
         repeats=Repeats(store=store),
         backfills=backfills or Backfills(store=store, ids=IdSource(clock), clock=clock, keep_us=_KEEP_US),
+        webhooks=Webhooks(store=store, ids=IdSource(clock), clock=clock),
         audit=audit or Audit(store=store, clock=clock, keep_us=_KEEP_US),
         operations=Operations(store=store, ids=IdSource(clock), clock=clock),
         logs=RunLogs(store=store, runs=runs, clock=clock),

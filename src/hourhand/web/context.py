@@ -21,6 +21,7 @@ from hourhand.services.reports import Reports
 from hourhand.services.run_logs import RunLogs
 from hourhand.services.runs import Runs
 from hourhand.services.tokens import Tokens
+from hourhand.services.webhooks import Webhooks
 from hourhand.services.why import Why
 from hourhand.web.access import CALLER, Caller
 from hourhand.web.documents import DocumentRules
@@ -45,6 +46,7 @@ class WebContext(msgspec.Struct, frozen=True, kw_only=True):
     graphs: Graphs
     runs: Runs
     backfills: Backfills
+    webhooks: Webhooks
     audit: Audit
     operations: Operations
     why: Why

@@ -7,8 +7,7 @@ import msgspec
 from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from hourhand.core.instant import format_instant
-from hourhand.ports.events import Event
+from hourhand.ports.events import Event, event_document
 from hourhand.services.event_log import Message, Reset, Stats, Subscription
 
 CONTENT_TYPE = "text/event-stream"
@@ -62,7 +61,7 @@ def frame(message: Message) -> bytes:
             if event is not message:
                 if len(_frames) >= _MAX_FRAMES_KEPT:
                     _frames.clear()
-                text = _frame(message.id, message.type, event_answer(message))
+                text = _frame(message.id, message.type, event_document(message))
                 _frames[message.id] = (message, text)
             return text
         case Stats():
@@ -70,18 +69,6 @@ def frame(message: Message) -> bytes:
             return _frame(message.last_id, "stats", body)
         case Reset():
             return _frame(message.last_id, "reset", {})
-
-
-def event_answer(event: Event) -> dict[str, Any]:
-    """An event as clients read it."""
-    return {
-        "id": event.id,
-        "type": event.type,
-        "at": format_instant(event.at),
-        "job_id": event.public_job_id,
-        "run_id": event.run_id,
-        "data": event.data,
-    }
 
 
 def _frame(event_id: str, kind: str, body: dict[str, Any]) -> bytes:

@@ -35,6 +35,7 @@ from hourhand.web.schema import (
     SkipDocument,
     TokenDocument,
 )
+from hourhand.web.webhook_document import WebhookDocument
 
 TARGET_KINDS = ("http", "python", "shell")
 _LATER_TARGETS = ("grpc", "container")
@@ -77,6 +78,7 @@ Document = TypeVar(
     OperationDocument,
     ReportDocument,
     TokenDocument,
+    WebhookDocument,
 )
 
 

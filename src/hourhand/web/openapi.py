@@ -29,6 +29,7 @@ from hourhand.web.schema import (
     SkipDocument,
     TokenDocument,
 )
+from hourhand.web.webhook_document import WebhookDocument
 
 _REFERENCE = "#/components/schemas/{model}"
 _DOCUMENTS = (
@@ -43,6 +44,7 @@ _DOCUMENTS = (
     ScheduleDocument,
     ReportDocument,
     TokenDocument,
+    WebhookDocument,
     Problem,
 )
 _MEANINGS = {

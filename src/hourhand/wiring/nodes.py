@@ -32,10 +32,12 @@ from hourhand.services.room import Room
 from hourhand.services.runs import Runs
 from hourhand.services.sweeper import PERIOD_US, SHARED_PERIOD_US, Sweeper
 from hourhand.services.tenure import Tenure
+from hourhand.services.webhook_sender import WebhookSender
 from hourhand.services.worker import Settled, Worker
 from hourhand.targets.addresses import parse_allowed
 from hourhand.targets.pinging import Pinger
 from hourhand.targets.python import PythonExecutor
+from hourhand.targets.webhook_caller import WebhookCaller
 from hourhand.telemetry import Telemetry
 from hourhand.wiring.life import draw
 from hourhand.wiring.queues import Brokers
@@ -217,6 +219,12 @@ class Nodes:
                 runs=Runs(store=store, clock=clock, horizon_us=settings.scheduler.horizon_us),
             ),
             auditor=self._auditor(store, clock, shard),
+            webhooks=WebhookSender(
+                store=store,
+                caller=WebhookCaller(clock, parse_allowed(settings.targets.allow_hosts)),
+                clock=clock,
+                telemetry=telemetry,
+            ),
             tenure=tenure,
             dispatcher=None if tenure is None else self._brokers.dispatcher(store, leases, shard),
         )

@@ -53,6 +53,7 @@ from hourhand.stores.relational.rows import (
     versions_of,
 )
 from hourhand.stores.relational.skips import forget_skips, keep_skips
+from hourhand.stores.relational.tidings import DELETED, change_kind, note_jobs
 from hourhand.stores.relational.tx import ChangedMeanwhile, Tx
 
 _SCHEDULED = TRIGGER_CODES[Trigger.SCHEDULED]
@@ -141,6 +142,7 @@ async def delete_job(
     await tx.insert("add_version", [tombstone])
     await tx.run("drop_job", (job_id,))
     await leave_set(tx, job)
+    await note_jobs(tx, DELETED, [msgspec.structs.replace(job, version=record.version + 1)])
     return Changed(job=job, effective_from=cut)
 
 
@@ -206,6 +208,7 @@ async def _apply(tx: Tx, settings: Settings, record: JobRecord, old: Job, edit: 
         await leave_set(tx, old)
         await join_sets(tx, [job])
     await enrolment.write()
+    await note_jobs(tx, change_kind(old, job), [job])
     tx.hints |= {Hint.JOBS, Hint.RUNS}
     return Changed(job=job, effective_from=effective_from)
 

@@ -15,6 +15,7 @@ from hourhand.stores.relational.answers import note_made
 from hourhand.stores.relational.edges import add_edges, edge_rows, unfit_drafts
 from hourhand.stores.relational.membership import Enrolment, Place, Settings
 from hourhand.stores.relational.rows import JobRecord, decode_spec, job_values, lane_for
+from hourhand.stores.relational.tidings import CREATED, note_jobs
 from hourhand.stores.relational.tx import Tx
 from hourhand.stores.relational.waves import any_run_at, jobs_below, open_wave
 
@@ -40,6 +41,7 @@ async def create_jobs(
     await join_sets(tx, jobs)
     stored = zip(drafts, answers, strict=True)
     await note_made(tx, {answer.id: draft for draft, answer in stored if isinstance(answer, Job)})
+    await note_jobs(tx, CREATED, jobs)
     tx.hints.add(Hint.JOBS)
     return answers
 

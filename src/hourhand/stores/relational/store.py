@@ -62,6 +62,7 @@ from hourhand.stores.relational.membership import Settings
 from hourhand.stores.relational.operations import KeepsOperations
 from hourhand.stores.relational.tokens import RelationalTokens
 from hourhand.stores.relational.tx import Tx
+from hourhand.stores.relational.webhooks import WebhookStore
 
 
 class Hints:
@@ -77,8 +78,10 @@ class Hints:
                 wake(port.Hint(hint))
 
 
-class RelationalStore(AnswerVerbs, KeepsOperations, RelationalTokens):
+class RelationalStore(AnswerVerbs, KeepsOperations, RelationalTokens, WebhookStore):
     """Every verb that is not hot; see `ports.store` for the contract of each."""
+
+    _engine: Engine
 
     def __init__(self, engine: Engine, settings: Settings, hints: Hints, finished: reading.Finished) -> None:
         self._engine = engine

@@ -63,6 +63,7 @@ from hourhand.stores.sharded.merging import (
 from hourhand.stores.sharded.operations import ShardedOperations
 from hourhand.stores.sharded.per_shard import PerShardVerbs
 from hourhand.stores.sharded.tokens import ShardedTokens
+from hourhand.stores.sharded.webhooks import ShardedWebhooks
 
 T = TypeVar("T")
 
@@ -70,7 +71,7 @@ _GROUPS = 1_000  # groups asked of each shard, so that what is large only in sum
 _STRIDE = 389  # shares no factor with the number of buckets, so that strides meet every one
 
 
-class ShardedStore(AnswerVerbs, ShardedOperations, ShardedTokens, PerShardVerbs):
+class ShardedStore(AnswerVerbs, ShardedOperations, ShardedTokens, ShardedWebhooks, PerShardVerbs):
     """The store of an API instance over all shards; in the order of their indexes."""
 
     def __init__(self, shards: Sequence[port.Store], buckets: BucketMap) -> None:

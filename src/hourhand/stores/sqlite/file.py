@@ -67,6 +67,7 @@ def open_writer(path: Path | None, segments: int) -> sqlite3.Connection:
         for statement in _TEMPORARY:
             connection.execute(statements()[statement])
         connection.execute(statements()["end_all_nodes"])
+        connection.execute(statements()["let_go_all_webhooks"])
         for segment in range(segments):
             connection.execute(statements()["add_segment"], (segment,))
     except BaseException as error:

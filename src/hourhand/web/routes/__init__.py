@@ -21,6 +21,7 @@ from hourhand.web.routes import (
     runs,
     schedules,
     tokens,
+    webhooks,
     why,
 )
 from hourhand.web.switchboard import Switchboard
@@ -44,6 +45,7 @@ for _module in (
     schedules,
     events,
     tokens,
+    webhooks,
     operations,
 ):
     API.routes.extend(_module.router.routes)

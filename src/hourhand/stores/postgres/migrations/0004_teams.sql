@@ -79,3 +79,74 @@ CREATE INDEX operations_unfinished_of ON operations (tenant) WHERE finished_at I
 CREATE INDEX operations_old ON operations (finished_at) WHERE finished_at IS NOT NULL;
 
 -- --- webhooks
+
+-- Endpoints of tenants. kinds: the events it wants, a bit each. due_at: when something of it may be due, NULL where nothing
+-- waits; held_until: who sends for it has it in hand so long, under the fence; rest_until: it is left alone so long.
+CREATE TABLE webhooks (
+    id              bigint PRIMARY KEY,
+    due_at          bigint,
+    held_until      bigint NOT NULL DEFAULT 0,
+    rest_until      bigint NOT NULL DEFAULT 0,
+    rotated_at      bigint NOT NULL,
+    created_at      bigint NOT NULL,
+    updated_at      bigint NOT NULL,
+    succeeded_at    bigint,
+    failed_at       bigint,
+    failing_since   bigint,
+    dropped         bigint NOT NULL DEFAULT 0,
+    kinds           integer NOT NULL,
+    fence           integer NOT NULL DEFAULT 0,
+    failures        integer NOT NULL DEFAULT 0,
+    enabled         smallint NOT NULL,
+    tenant          text COLLATE "C" NOT NULL,
+    url             text NOT NULL,
+    types           text NOT NULL,
+    jobs            text NOT NULL,
+    tags            text NOT NULL,
+    description     text NOT NULL,
+    secrets         text NOT NULL,
+    disabled_reason text,
+    error           text
+) WITH (fillfactor = 50);
+CREATE INDEX webhooks_tenant ON webhooks (tenant, id);
+CREATE INDEX webhooks_due ON webhooks (due_at) WHERE enabled = 1 AND due_at IS NOT NULL;
+
+-- What happened where some webhook wants to hear of it, written with what happened, until it is made into deliveries.
+CREATE TABLE webhook_events (
+    id           bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    at           bigint NOT NULL,
+    job_id       bigint NOT NULL,
+    scheduled_at bigint,
+    due_at       bigint,
+    started_at   bigint,
+    attempt      integer NOT NULL,
+    version      integer,
+    kind         smallint NOT NULL,
+    tenant       text COLLATE "C" NOT NULL,
+    name         text NOT NULL,
+    detail       text
+);
+ALTER TABLE webhook_events SET (autovacuum_vacuum_scale_factor = 0.1, autovacuum_vacuum_threshold = 5000,
+    autovacuum_vacuum_cost_delay = 0);
+
+-- One event on its way to one webhook. state: 0 pending, 1 delivered, 2 failed.
+CREATE TABLE webhook_deliveries (
+    id         bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    webhook_id bigint NOT NULL,
+    made_at    bigint NOT NULL,
+    due_at     bigint NOT NULL,
+    tried_at   bigint,
+    took_ms    integer,
+    kind       smallint NOT NULL,
+    state      smallint NOT NULL DEFAULT 0,
+    tries      smallint NOT NULL DEFAULT 0,
+    status     smallint,
+    event_id   text COLLATE "C" NOT NULL,
+    error      text,
+    body       text NOT NULL,
+    UNIQUE (webhook_id, event_id)
+) WITH (fillfactor = 80);
+CREATE INDEX webhook_deliveries_due ON webhook_deliveries (webhook_id, due_at, id) WHERE state = 0;
+CREATE INDEX webhook_deliveries_made ON webhook_deliveries (webhook_id, made_at, id);
+ALTER TABLE webhook_deliveries SET (autovacuum_vacuum_scale_factor = 0.1, autovacuum_vacuum_threshold = 5000,
+    autovacuum_vacuum_cost_delay = 0);

@@ -82,3 +82,70 @@ CREATE INDEX operations_unfinished_of ON operations (tenant) WHERE finished_at I
 CREATE INDEX operations_old ON operations (finished_at) WHERE finished_at IS NOT NULL;
 
 -- --- webhooks
+
+-- Endpoints of tenants. kinds: the events it wants, a bit each. due_at: when something of it may be due, NULL where nothing
+-- waits; held_until: who sends for it has it in hand so long, under the fence; rest_until: it is left alone so long.
+CREATE TABLE webhooks (
+    id              INTEGER PRIMARY KEY,
+    due_at          INTEGER,
+    held_until      INTEGER NOT NULL DEFAULT 0,
+    rest_until      INTEGER NOT NULL DEFAULT 0,
+    rotated_at      INTEGER NOT NULL,
+    created_at      INTEGER NOT NULL,
+    updated_at      INTEGER NOT NULL,
+    succeeded_at    INTEGER,
+    failed_at       INTEGER,
+    failing_since   INTEGER,
+    dropped         INTEGER NOT NULL DEFAULT 0,
+    kinds           INTEGER NOT NULL,
+    fence           INTEGER NOT NULL DEFAULT 0,
+    failures        INTEGER NOT NULL DEFAULT 0,
+    enabled         INTEGER NOT NULL,
+    tenant          TEXT NOT NULL,
+    url             TEXT NOT NULL,
+    types           TEXT NOT NULL,
+    jobs            TEXT NOT NULL,
+    tags            TEXT NOT NULL,
+    description     TEXT NOT NULL,
+    secrets         TEXT NOT NULL,
+    disabled_reason TEXT,
+    error           TEXT
+);
+CREATE INDEX webhooks_tenant ON webhooks (tenant, id);
+CREATE INDEX webhooks_due ON webhooks (due_at) WHERE enabled = 1 AND due_at IS NOT NULL;
+
+-- What happened where some webhook wants to hear of it, written with what happened, until it is made into deliveries.
+CREATE TABLE webhook_events (
+    id           INTEGER PRIMARY KEY,
+    kind         INTEGER NOT NULL,
+    at           INTEGER NOT NULL,
+    job_id       INTEGER NOT NULL,
+    scheduled_at INTEGER,
+    due_at       INTEGER,
+    started_at   INTEGER,
+    attempt      INTEGER NOT NULL,
+    version      INTEGER,
+    tenant       TEXT NOT NULL,
+    name         TEXT NOT NULL,
+    detail       TEXT
+);
+
+-- One event on its way to one webhook. state: 0 pending, 1 delivered, 2 failed.
+CREATE TABLE webhook_deliveries (
+    id         INTEGER PRIMARY KEY,
+    webhook_id INTEGER NOT NULL,
+    made_at    INTEGER NOT NULL,
+    due_at     INTEGER NOT NULL,
+    tried_at   INTEGER,
+    took_ms    INTEGER,
+    kind       INTEGER NOT NULL,
+    state      INTEGER NOT NULL DEFAULT 0,
+    tries      INTEGER NOT NULL DEFAULT 0,
+    status     INTEGER,
+    event_id   TEXT NOT NULL,
+    error      TEXT,
+    body       TEXT NOT NULL,
+    UNIQUE (webhook_id, event_id)
+);
+CREATE INDEX webhook_deliveries_due ON webhook_deliveries (webhook_id, due_at, id) WHERE state = 0;
+CREATE INDEX webhook_deliveries_made ON webhook_deliveries (webhook_id, made_at, id);

@@ -59,9 +59,6 @@ DELETE FROM edges WHERE (parent_id, child_id, since_at) IN (
     SELECT parent_id, child_id, since_at FROM edges
     WHERE until_at < ? AND until_at < 4611686018427387903 ORDER BY until_at LIMIT ?);
 
--- any_edge: whether any job follows another at all
-SELECT 1 FROM edges LIMIT 1;
-
 -- tell_children: the ended runs of a batch that others follow
 INSERT INTO descents (job_id, scheduled_at, state, trigger)
 SELECT d.job_id, d.scheduled_at, CASE d.event WHEN 1 THEN 3 WHEN 3 THEN 4 WHEN 4 THEN 5 WHEN 7 THEN 6 END, r.trigger
