@@ -11,6 +11,7 @@ Contract, the same on every backend and held by `tests/contract`:
 * **Time.** Decisions use the store's own time, `now()`, read inside the transaction.
 * **Policy** is never here: where a decision must fall under the store's locks, the store calls a pure
   function of `core` with the facts it read, and applies the answer.
+* **Deeds.** A change that somebody asked for leaves who it was beside it, in the same transaction; see `ports.deeds`.
 * **Errors.** `errors.Unavailable` and its kin when the backend fails: the verb then happened fully or
   not at all, and every verb may be repeated.
 """
@@ -22,6 +23,7 @@ from typing import Protocol
 import msgspec
 
 from hourhand.core.dag import GraphJob
+from hourhand.core.deeds import Act
 from hourhand.core.identity import RunKey
 from hourhand.core.lanes import Cursor as Cursor
 from hourhand.core.log import LogChunk, LogPlace
@@ -38,6 +40,7 @@ from hourhand.core.serving import Serves
 from hourhand.core.why import RunFacts
 from hourhand.ports.audit import AuditVerbs
 from hourhand.ports.backfills import BackfillVerbs
+from hourhand.ports.deeds import DeedVerbs
 from hourhand.ports.operations import OperationVerbs
 from hourhand.ports.reading import (
     DeadGroup,
@@ -100,6 +103,7 @@ class JobEdit(msgspec.Struct, frozen=True, kw_only=True):
     paused: bool
     note: str | None = None
     paused_until: int | None = None
+    act: Act = Act.JOB_UPDATE  # what whoever asks calls it
 
 
 class Changed(msgspec.Struct, frozen=True, kw_only=True):
@@ -219,10 +223,10 @@ class Backlog(msgspec.Struct, frozen=True, kw_only=True):
 Decide = Callable[[Job, int], JobEdit]
 
 
-class Store(BackfillVerbs, AuditVerbs, UpcomingVerbs, OperationVerbs, TokenVerbs, Protocol):
+class Store(BackfillVerbs, AuditVerbs, UpcomingVerbs, OperationVerbs, TokenVerbs, DeedVerbs, Protocol):
     """Every verb of the only truth; those about backfills, skipped times and reruns are in `ports.backfills`,
-    what an audit reads in `ports.audit`, what is offered to workers in `ports.upcoming`, and API tokens in
-    `ports.tokens`."""
+    what an audit reads in `ports.audit`, what is offered to workers in `ports.upcoming`, API tokens in
+    `ports.tokens`, and who did what in `ports.deeds`."""
 
     # --- itself
     async def now(self) -> int:
@@ -403,7 +407,7 @@ class Store(BackfillVerbs, AuditVerbs, UpcomingVerbs, OperationVerbs, TokenVerbs
         ...
 
     async def purge(self, history_before_at: int, dead_before_at: int, limit: int) -> bool:
-        """Drop old history, dead letters and progress of attempts that are over; True while there is more."""
+        """Drop old history, deeds, dead letters and progress of attempts that are over; True while there is more."""
         ...
 
     async def tidy(self) -> None:

@@ -4,7 +4,6 @@ Claim, plan and finish are hot and each store's own; everything else is the same
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Protocol
 
 from hourhand.core.audit import ClockFacts
 from hourhand.core.backfill import Backfill, BackfillAction
@@ -54,26 +53,12 @@ from hourhand.stores.relational import (
     upcoming,
     waits,
 )
+from hourhand.stores.relational.deeds import DeedReading
 from hourhand.stores.relational.membership import Settings
 from hourhand.stores.relational.operations import KeepsOperations
 from hourhand.stores.relational.tokens import RelationalTokens
-from hourhand.stores.relational.tx import Operation, T, Tx
-
-
-class Engine(Protocol):
-    """Where operations are executed."""
-
-    async def write(self, operation: Operation[T]) -> T:
-        """Execute in a transaction that is durable when this returns."""
-        ...
-
-    async def read(self, operation: Operation[T]) -> T:
-        """Execute on a snapshot, beside the writers."""
-        ...
-
-    async def close(self) -> None:
-        """Finish what is under way."""
-        ...
+from hourhand.stores.relational.tx import Engine as Engine
+from hourhand.stores.relational.tx import Tx
 
 
 class Hints:
@@ -89,7 +74,7 @@ class Hints:
                 wake(port.Hint(hint))
 
 
-class RelationalStore(KeepsOperations, RelationalTokens):
+class RelationalStore(KeepsOperations, RelationalTokens, DeedReading):
     """Every verb that is not hot; see `ports.store` for the contract of each."""
 
     def __init__(self, engine: Engine, settings: Settings, hints: Hints, finished: reading.Finished) -> None:

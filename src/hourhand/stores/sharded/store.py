@@ -50,6 +50,7 @@ from hourhand.ports.reading import (
     WantRuns,
 )
 from hourhand.stores.sharded.asking import Shards, answers_of, by_shard, named, some_answers_of
+from hourhand.stores.sharded.deeds import ShardedDeeds
 from hourhand.stores.sharded.merging import (
     letter_key,
     merge_groups,
@@ -68,7 +69,7 @@ _GROUPS = 1_000  # groups asked of each shard, so that what is large only in sum
 _STRIDE = 389  # shares no factor with the number of buckets, so that strides meet every one
 
 
-class ShardedStore(ShardedOperations, ShardedTokens, PerShardVerbs):
+class ShardedStore(ShardedOperations, ShardedTokens, ShardedDeeds, PerShardVerbs):
     """The store of an API instance over all shards; in the order of their indexes."""
 
     def __init__(self, shards: Sequence[port.Store], buckets: BucketMap) -> None:

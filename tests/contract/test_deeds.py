@@ -1,0 +1,373 @@
+"""Who did what: every change that somebody asked for leaves one deed for each thing it changed, and nothing else does."""
+
+import asyncio
+from collections.abc import Iterator
+
+import msgspec
+import pytest
+
+from hourhand.core.access import Via
+from hourhand.core.backfill import Backfill, BackfillAction, BackfillSpec, new_backfill
+from hourhand.core.deeds import Act, Deed
+from hourhand.core.identity import RunKey, format_backfill_id, format_job_id, format_run_id
+from hourhand.core.instant import DAY_US, HOUR_US, SECOND_US
+from hourhand.core.lifecycle import Event
+from hourhand.core.model import AfterTiming, Job
+from hourhand.core.skipping import NoSuchTime
+from hourhand.errors import Conflict, Invalid
+from hourhand.ports.acting import Actor, acting_for
+from hourhand.ports.backfills import DecideBackfill
+from hourhand.ports.deeds import DeedQuery
+from hourhand.ports.store import JobEdit, Refusal
+from tests.contract.builders import draft, every, once, spec
+from tests.contract.harness import KEEP_US, at
+from tests.contract.scene import DEFAULT_TENANT, Scene
+
+ANN = Actor(subject="ann", via=Via.TOKEN, request_id="r-1")
+BOB = Actor(subject="bob", via=Via.JWT)
+
+
+@pytest.fixture
+def by_ann() -> Iterator[None]:
+    with acting_for(ANN):
+        yield
+
+
+async def deeds(scene: Scene, tenant: str = DEFAULT_TENANT, **query: object) -> list[Deed]:
+    """All deeds, oldest first."""
+    page = await scene.store.deeds(tenant, DeedQuery(**{"limit": 1_000, **query}))  # type: ignore[arg-type]
+    assert page.next_before is None
+    return list(page.deeds[::-1])
+
+
+async def acts(scene: Scene) -> list[tuple[str, str | None, int | None]]:
+    """What was done to what, and which version that made."""
+    return [(one.action, one.done_to, one.version) for one in await deeds(scene)]
+
+
+async def letters(scene: Scene, count: int = 2) -> tuple[Job, list[RunKey]]:
+    """A job with some dead letters; nobody asked for any of it."""
+    job = await scene.create(spec(every(1), concurrency=None))
+    await scene.plan()
+    node_id = await scene.worker()
+    scene.go_to(at(count))
+    runs = (await scene.take(node_id, lead_us=0))[:count]
+    return job, [await scene.kill(run) for run in runs]
+
+
+def backfill_of(hours: int = 3) -> DecideBackfill:
+    def decide(job: Job, now_at: int) -> Backfill:
+        asked = BackfillSpec(from_at=now_at - hours * HOUR_US, to_at=now_at, note="INC-7")
+        return new_backfill(job.id + 1, job, asked, now_at, KEEP_US)
+
+    return decide
+
+
+# --- jobs
+
+
+async def test_jobs_leave_who_made_each_version(scene: Scene) -> None:
+    with acting_for(ANN):
+        job = await scene.create()
+    scene.pass_time(1)
+    with acting_for(BOB):
+        await scene.change(job, name="new")
+    scene.pass_time(10)
+
+    def pause(present: Job, now_at: int) -> JobEdit:
+        return JobEdit(spec=present.spec, paused=True, note="INC-42", act=Act.JOB_PAUSE)
+
+    with acting_for(ANN):
+        await scene.store.change_job(job.tenant, job.id, pause)
+        scene.pass_time(10)
+        await scene.delete(job)
+    job_id = format_job_id(job.id)
+    assert await acts(scene) == [
+        ("job.create", job_id, 1),
+        ("job.update", job_id, 2),
+        ("job.pause", job_id, 3),
+        ("job.delete", job_id, 4),
+    ]
+    first, second, third, _ = await deeds(scene)
+    assert (first.subject, first.via, first.request_id, first.at) == ("ann", "token", "r-1", at(0))
+    assert (second.subject, second.via, second.request_id, second.at) == ("bob", "jwt", None, at(1))
+    assert (second.note, third.note) == (None, "INC-42")
+    versions = [one.version for one in await scene.store.versions(job.tenant, job.id)]
+    assert versions == [1, 2, 3, 4]
+    assert await scene.store.makers(job.tenant, job.id) == {1: "ann", 2: "bob", 3: "ann", 4: "ann"}
+
+
+async def test_what_nobody_asked_for_leaves_nothing(scene: Scene) -> None:
+    job = await scene.create()
+    await scene.change(job, name="new")
+    await scene.pause(job, until=scene.now + 10 * SECOND_US)
+    await scene.run_now(job)
+    with acting_for(ANN):
+        gone = await scene.create(spec(once(at(60))))
+    scene.pass_time(60)
+    await scene.tend()  # the pause ends by itself
+    assert (await scene.get(job)).version == 4
+    await scene.delete(gone)
+    assert [one.action for one in await deeds(scene)] == ["job.create"]
+    assert await scene.store.makers(job.tenant, job.id) == {}
+
+
+async def test_many_jobs_leave_one_deed_each_and_refused_ones_none(scene: Scene, by_ann: None) -> None:
+    drafts = [draft(spec(key=f"k{n % 700}")) for n in range(1_000)]
+    answers = await scene.store.create_jobs(drafts)
+    made = [answer for answer in answers if isinstance(answer, Job)]
+    assert answers.count(Refusal.KEY_TAKEN) == 300
+    found = await deeds(scene)
+    assert {one.job_id for one in found} == {job.id for job in made}
+    assert len(found) == len(made) == 700
+    assert {(one.action, one.version, one.subject) for one in found} == {("job.create", 1, "ann")}
+
+
+async def test_requests_that_share_a_transaction_keep_who_asked(scene: Scene) -> None:
+    async def create(number: int) -> tuple[Job, str | None]:
+        who = None if number % 3 == 0 else f"person-{number}"
+        if who is None:
+            return await scene.create(), who
+        with acting_for(Actor(subject=who, via=Via.TOKEN)):
+            return await scene.create(), who
+
+    made = await asyncio.gather(*(create(n) for n in range(60)))
+    asked = {job.id: who for job, who in made if who is not None}
+    assert {one.job_id: one.subject for one in await deeds(scene)} == asked
+
+
+async def test_a_refused_change_leaves_nothing(scene: Scene) -> None:
+    job, other = await scene.create(spec(key="a")), await scene.create(spec(key="b"))
+    child = await scene.create(spec(AfterTiming(parents=(other.id,))))
+
+    def refuse(present: Job, now_at: int) -> JobEdit:
+        raise Invalid("no")
+
+    with acting_for(ANN):
+        with pytest.raises(Invalid):
+            await scene.store.change_job(job.tenant, job.id, refuse)
+        with pytest.raises(Conflict):
+            await scene.change(job, key="b")
+        with pytest.raises(Conflict):  # somebody follows it
+            await scene.store.delete_job(other.tenant, other.id, False)
+        with pytest.raises(Invalid):  # a circle
+            await scene.change(other, timing=AfterTiming(parents=(child.id,)))
+        nobodys = job.id + 1_000_000
+        assert await scene.store.delete_job(job.tenant, nobodys, False) is None
+        assert await scene.store.delete_job("others", job.id, False) is None
+        assert await scene.store.add_run("others", job.id, None) is None
+        with pytest.raises(NoSuchTime):
+            await scene.store.skip_time(job.tenant, job.id, 5, None)
+    assert await deeds(scene) == []
+    assert await deeds(scene, "others") == []
+
+
+async def test_roots_that_move_together_leave_a_deed_each(scene: Scene) -> None:
+    roots = [await scene.create(spec(every(60))) for _ in range(2)]
+    await scene.create(spec(AfterTiming(parents=tuple(root.id for root in roots))))
+
+    def decide(present: Job, now_at: int) -> JobEdit:
+        return JobEdit(spec=msgspec.structs.replace(present.spec, timing=every(30)), paused=False)
+
+    with acting_for(ANN):
+        await scene.store.change_job(DEFAULT_TENANT, roots[0].id, decide, roots_too=True)
+    expected = {("job.update", format_job_id(root.id), 2) for root in roots}
+    assert set(await acts(scene)) == expected
+    assert len(await deeds(scene)) == 2
+
+
+# --- runs
+
+
+async def test_runs_beside_the_schedule(scene: Scene) -> None:
+    job = await scene.create()
+    child = await scene.create(spec(AfterTiming(parents=(job.id,))))
+    with acting_for(ANN):
+        first = await scene.run_now(job, "same")
+        assert await scene.run_now(job, "same") == first
+        scene.pass_time(1)
+        wave = await scene.store.add_run(job.tenant, job.id, None, downstream=True)
+        assert wave is not None
+        scene.pass_time(1)
+        await scene.store.cancel_run(job.tenant, first)
+        with pytest.raises(Conflict):
+            await scene.store.cancel_run(job.tenant, first)
+        scene.pass_time(1)
+        again = await scene.store.rerun(job.tenant, first, "key")
+        assert again == await scene.store.rerun(job.tenant, first, "key")
+        assert again is not None
+        with pytest.raises(Conflict):
+            await scene.store.rerun(job.tenant, again, None)
+    assert await acts(scene) == [
+        ("job.run", format_run_id(*first), None),
+        ("job.run", format_run_id(*wave), None),
+        ("run.cancel", format_run_id(*first), None),
+        ("run.rerun", format_run_id(*first), None),
+    ]
+    assert [one.count for one in await deeds(scene)] == [None, 2, None, None]
+    assert await deeds(scene, job_id=child.id) == []
+
+
+async def test_a_worker_that_is_asked_twice_was_asked_once(scene: Scene) -> None:
+    _, _, run = await scene.busy(spec(every(1)))
+    with acting_for(ANN):
+        for _ in range(2):
+            await scene.store.cancel_run(DEFAULT_TENANT, run.key)
+    assert await acts(scene) == [("run.cancel", format_run_id(*run.key), None)]
+
+
+async def test_skipped_times(scene: Scene) -> None:
+    job = await scene.create(spec(every(60)))
+    with acting_for(ANN):
+        skip = await scene.store.skip_time(job.tenant, job.id, None, "holiday")
+        assert skip is not None
+        time_ = skip.scheduled_at
+        await scene.store.skip_time(job.tenant, job.id, time_, "holiday")  # nothing new
+        scene.pass_time(1)
+        await scene.store.skip_time(job.tenant, job.id, time_, "no, a strike")
+        scene.pass_time(1)
+        await scene.store.unskip_time(job.tenant, job.id, time_)
+        with pytest.raises(NoSuchTime):
+            await scene.store.unskip_time(job.tenant, job.id, time_)
+    run_id = format_run_id(job.id, time_)
+    found = [(one.action, one.done_to, one.note) for one in await deeds(scene)]
+    assert found == [
+        ("job.skip", run_id, "holiday"),
+        ("job.skip", run_id, "no, a strike"),
+        ("job.unskip", run_id, None),
+    ]
+
+
+async def test_dead_letters_leave_one_deed_each(scene: Scene) -> None:
+    job, keys = await letters(scene, 3)
+    with acting_for(ANN):
+        assert await scene.store.requeue(job.tenant, keys[:2]) == keys[:2]
+        assert await scene.store.requeue(job.tenant, keys[:2]) == []
+        scene.pass_time(1)
+        assert await scene.store.discard(job.tenant, keys) == keys[2:]
+        assert await scene.store.discard(job.tenant, keys) == []
+        assert await scene.store.requeue("others", keys) == []
+    found = await acts(scene)
+    assert set(found[:2]) == {("dead_letters.requeue", format_run_id(*key), None) for key in keys[:2]}
+    assert found[2:] == [("dead_letters.discard", format_run_id(*keys[2]), None)]
+
+
+async def test_backfills(scene: Scene) -> None:
+    job = await scene.create(spec(every(3_600)))
+    with acting_for(ANN):
+        made = await scene.store.add_backfill(job.tenant, job.id, backfill_of())
+        assert made is not None
+        with pytest.raises(Conflict):
+            await scene.store.add_backfill(job.tenant, job.id, backfill_of())
+        for action in (BackfillAction.PAUSE, BackfillAction.RESUME, BackfillAction.CANCEL):
+            for _ in range(2):
+                scene.pass_time(1)
+                await scene.store.change_backfill(job.tenant, made.id, action)
+        with pytest.raises(Conflict):
+            await scene.store.change_backfill(job.tenant, made.id, BackfillAction.PAUSE)
+        assert await scene.store.change_backfill("others", made.id, BackfillAction.CANCEL) is None
+    await scene.store.feed_backfill(made.id)
+    name = format_backfill_id(made.id)
+    found = await deeds(scene)
+    assert [(one.action, one.done_to, one.job_id) for one in found] == [
+        (f"backfill.{word}", name, job.id) for word in ("create", "pause", "resume", "cancel")
+    ]
+    assert (found[0].count, found[0].note) == (made.tally.total, "INC-7")
+
+
+async def test_what_workers_and_duties_do_is_nobodys_deed(scene: Scene) -> None:
+    _, _, run = await scene.busy(spec(every(1)))
+    await scene.finish(run, Event.SUCCEED)
+    await scene.plan()
+    await scene.store.purge(0, 0, 100)
+    assert await deeds(scene) == []
+
+
+# --- reading
+
+
+async def test_pages_are_newest_first_and_stable_while_more_is_done(scene: Scene, by_ann: None) -> None:
+    jobs = [await scene.create() for _ in range(7)]  # all in one moment
+    seen: list[Deed] = []
+    before = None
+    while True:
+        page = await scene.store.deeds(DEFAULT_TENANT, DeedQuery(limit=2, before=before))
+        seen += page.deeds
+        if page.next_before is None:
+            break
+        before = page.next_before
+        scene.pass_time(1)
+        await scene.create()
+    assert [one.job_id for one in seen] == [job.id for job in reversed(jobs)]
+
+
+async def test_filters(scene: Scene) -> None:
+    with acting_for(ANN):
+        first = await scene.create()
+        scene.pass_time(10)
+        other = await scene.create(tenant="others")
+    with acting_for(BOB):
+        second = await scene.create()
+        scene.pass_time(10)
+        await scene.run_now(first)
+
+    async def found(**query: object) -> list[tuple[str, int | None]]:
+        return [(one.action, one.job_id) for one in await deeds(scene, **query)]  # type: ignore[arg-type]
+
+    everything = [("job.create", first.id), ("job.create", second.id), ("job.run", first.id)]
+    assert await found() == everything
+    assert await found(tenant="others") == [("job.create", other.id)]
+    assert await found(job_id=first.id) == [everything[0], everything[2]]
+    assert await found(job_id=other.id) == []
+    assert await found(subject="ann") == everything[:1]
+    assert await found(action="job.run") == everything[2:]
+    assert await found(action="job.*") == everything
+    assert await found(action="run.*") == []
+    assert await found(from_at=at(10), to_at=at(20)) == everything[1:2]
+    assert await found(job_id=first.id, from_at=at(1)) == everything[2:]
+    assert await scene.store.makers("others", first.id) == {}
+
+
+async def test_a_filter_that_few_fit_ends_in_bounded_pages(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hourhand.stores.relational.deeds._SCAN", 10)
+    with acting_for(BOB):
+        wanted = await scene.create()
+    with acting_for(ANN):
+        for _ in range(25):
+            await scene.create()
+    pages, before = [], None
+    while True:
+        page = await scene.store.deeds(DEFAULT_TENANT, DeedQuery(subject="bob", limit=3, before=before))
+        pages.append([one.job_id for one in page.deeds])
+        before = page.next_before
+        if before is None:
+            break
+    assert pages == [[], [], [wanted.id]]
+
+
+async def test_a_cursor_of_another_shape_is_refused(scene: Scene) -> None:
+    with pytest.raises(Invalid, match="next_cursor"):
+        await scene.store.deeds(DEFAULT_TENANT, DeedQuery(before=(1, 2, 3)))
+
+
+# --- keeping
+
+
+async def test_deeds_are_kept_as_long_as_history(scene: Scene, by_ann: None) -> None:
+    old = await scene.create()
+    scene.pass_time(40 * DAY_US // SECOND_US)
+    new = await scene.create()
+    limit_at = scene.now - KEEP_US
+    for _ in range(10):
+        if not await scene.store.purge(limit_at, limit_at, 100):
+            break
+    assert [one.job_id for one in await deeds(scene)] == [new.id]
+    assert await scene.store.makers(old.tenant, old.id) == {}
+
+
+async def test_they_survive_the_end_of_the_process(scene: Scene, by_ann: None) -> None:
+    job = await scene.create()
+    await scene.harness.reopen()
+    assert [one.job_id for one in await deeds(scene)] == [job.id]
