@@ -209,7 +209,7 @@ class NodeInfo(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Backlog(msgspec.Struct, frozen=True, kw_only=True):
-    """Sizes of the hot tables, for metrics; counted up to a bound."""
+    """Sizes of the hot tables; counted up to a bound."""
 
     jobs: int
     planned: int
@@ -218,6 +218,7 @@ class Backlog(msgspec.Struct, frozen=True, kw_only=True):
     dead: int
     oldest_due_at: int | None
     waiting: int = 0  # for their parents
+    complete: bool = True  # False: there was too much to look through, and these are at least so many
 
 
 Decide = Callable[[Job, int], JobEdit]
@@ -245,8 +246,8 @@ class Store(BackfillVerbs, AuditVerbs, UpcomingVerbs, OperationVerbs, TokenVerbs
         """Answer if reading and writing are possible."""
         ...
 
-    async def backlog(self) -> Backlog:
-        """Sizes for metrics."""
+    async def backlog(self, tenant: str | None = None) -> Backlog:
+        """Sizes for metrics; with a tenant, how much of all that is its own."""
         ...
 
     # --- jobs

@@ -261,14 +261,18 @@ def marks_answer(one: JobMarks) -> dict[str, Any]:
     }
 
 
-def overview_answer(sizes: Sizes, hour: Hour, parts: Mapping[str, str], now_at: int) -> dict[str, Any]:
-    """How everything stands."""
+def overview_answer(
+    sizes: Sizes, whose: str | None, hour: Hour, parts: Mapping[str, str], now_at: int
+) -> dict[str, Any]:
+    """How everything stands, or what is one tenant's of it."""
     kinds = Counter(node.kind for node in alive(sizes.nodes, now_at))
     backlog = sizes.backlog
     return {
         "now": format_instant(now_at),
         "parts": parts,
         "sizes": {
+            "tenant": whose,
+            "complete": backlog.complete,
             "jobs": backlog.jobs,
             "planned": backlog.planned,
             "running": backlog.running,

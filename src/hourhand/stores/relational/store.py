@@ -49,6 +49,7 @@ from hourhand.stores.relational import (
     reading,
     repair,
     reports,
+    sizes,
     skips,
     upcoming,
     waits,
@@ -95,8 +96,10 @@ class RelationalStore(KeepsOperations, RelationalTokens, DeedReading):
     async def ping(self) -> None:
         await self._engine.write(_nothing)
 
-    async def backlog(self) -> port.Backlog:
-        return await self._engine.read(reading.backlog)
+    async def backlog(self, tenant: str | None = None) -> port.Backlog:
+        if tenant is not None:
+            return await self._engine.read(lambda tx: sizes.backlog_of(tx, tenant))
+        return await self._engine.read(sizes.backlog)
 
     # --- jobs
     def place(self, tenant: str, spec: JobSpec) -> int | None:

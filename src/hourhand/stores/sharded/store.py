@@ -106,8 +106,8 @@ class ShardedStore(ShardedOperations, ShardedTokens, ShardedDeeds, PerShardVerbs
     async def ping(self) -> None:
         await self._shards.ask_all(lambda shard: shard.ping())
 
-    async def backlog(self) -> port.Backlog:
-        found = list((await self._shards.ask_all(lambda shard: shard.backlog())).values())
+    async def backlog(self, tenant: str | None = None) -> port.Backlog:
+        found = list((await self._shards.ask_all(lambda shard: shard.backlog(tenant))).values())
         dues = [one.oldest_due_at for one in found if one.oldest_due_at is not None]
         return port.Backlog(
             jobs=sum(one.jobs for one in found),
@@ -117,6 +117,7 @@ class ShardedStore(ShardedOperations, ShardedTokens, ShardedDeeds, PerShardVerbs
             dead=sum(one.dead for one in found),
             waiting=sum(one.waiting for one in found),
             oldest_due_at=min(dues, default=None),
+            complete=all(one.complete for one in found),
         )
 
     async def nodes(self) -> list[port.NodeInfo]:
