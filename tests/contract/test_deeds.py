@@ -9,7 +9,13 @@ import pytest
 from hourhand.core.access import Via
 from hourhand.core.backfill import Backfill, BackfillAction, BackfillSpec, new_backfill
 from hourhand.core.deeds import Act, Deed
-from hourhand.core.identity import RunKey, format_backfill_id, format_job_id, format_run_id
+from hourhand.core.identity import (
+    RunKey,
+    format_backfill_id,
+    format_job_id,
+    format_operation_id,
+    format_run_id,
+)
 from hourhand.core.instant import DAY_US, HOUR_US, SECOND_US
 from hourhand.core.lifecycle import Event
 from hourhand.core.model import AfterTiming, Job
@@ -22,6 +28,7 @@ from hourhand.ports.store import JobEdit, Refusal
 from tests.contract.builders import draft, every, once, spec
 from tests.contract.harness import KEEP_US, at
 from tests.contract.scene import DEFAULT_TENANT, Scene
+from tests.contract.test_operations import add as add_operation
 
 ANN = Actor(subject="ann", via=Via.TOKEN, request_id="r-1")
 BOB = Actor(subject="bob", via=Via.JWT)
@@ -273,6 +280,18 @@ async def test_backfills(scene: Scene) -> None:
         (f"backfill.{word}", name, job.id) for word in ("create", "pause", "resume", "cancel")
     ]
     assert (found[0].count, found[0].note) == (made.tally.total, "INC-7")
+
+
+async def test_operations(scene: Scene, by_ann: None) -> None:
+    made = await add_operation(scene, 5, tenant=DEFAULT_TENANT)
+    await scene.store.move_operation(msgspec.structs.replace(made, done=1))  # how far it is
+    scene.pass_time(1)
+    for _ in range(2):
+        await scene.store.cancel_operation(DEFAULT_TENANT, 5)
+    assert await scene.store.cancel_operation("others", 5) is None
+    name = format_operation_id(5)
+    found = [(one.action, one.done_to, one.count, one.note) for one in await deeds(scene)]
+    assert found == [("operation.create", name, 1, "why"), ("operation.cancel", name, None, None)]
 
 
 async def test_what_workers_and_duties_do_is_nobodys_deed(scene: Scene) -> None:

@@ -29,6 +29,8 @@ class Act(StrEnum):
     BACKFILL_PAUSE = "backfill.pause"
     BACKFILL_RESUME = "backfill.resume"
     BACKFILL_CANCEL = "backfill.cancel"
+    OPERATION_CREATE = "operation.create"
+    OPERATION_CANCEL = "operation.cancel"
 
 
 class Deed(msgspec.Struct, frozen=True, kw_only=True):
@@ -46,7 +48,7 @@ class Deed(msgspec.Struct, frozen=True, kw_only=True):
     scheduled_at: int | None = None  # of the run
     object_id: str | None = None  # of what is neither a job nor a run
     version: int | None = None  # of the job, that it made
-    count: int | None = None  # how many runs it was about, where they are not one
+    count: int | None = None  # how many runs or jobs it was about, where they are not one
     note: str | None = None
     request_id: str | None = None
 

@@ -54,9 +54,8 @@ def merge_deeds(pages: Mapping[int, DeedPage], places: Places, limit: int) -> tu
     onward = dict(places)
     for index, page in pages.items():
         if used[index] < len(page.deeds):
-            if used[index]:
-                last = page.deeds[used[index] - 1]
-                onward[index] = (last.at, last.id)
+            following = page.deeds[used[index]]
+            onward[index] = (following.at, following.id + 1)  # itself, but nothing that is done meanwhile
         elif page.next_before is None:
             del onward[index]
         else:

@@ -23,7 +23,7 @@ CREATE INDEX tokens_expiring ON tokens (expires_at) WHERE expires_at IS NOT NULL
 -- One row for each thing that somebody changed, written with the change. One partition a day, by its time, which is
 -- dropped as a whole: what a large import leaves behind costs nothing to forget. job_id: also of runs and backfills;
 -- object_id: of what is neither a job nor a run.
-CREATE SEQUENCE deeds_id CACHE 100;
+CREATE SEQUENCE deeds_id;
 CREATE TABLE deeds (
     at           bigint NOT NULL,
     id           bigint NOT NULL DEFAULT nextval('deeds_id'),
