@@ -1,7 +1,9 @@
 """Who did what: every change that somebody asked for leaves one deed for each thing it changed, and nothing else does."""
 
 import asyncio
-from collections.abc import Iterator
+import inspect
+import sys
+from collections.abc import Awaitable, Callable, Iterator
 
 import msgspec
 import pytest
@@ -22,9 +24,11 @@ from hourhand.core.model import AfterTiming, Job
 from hourhand.core.skipping import NoSuchTime
 from hourhand.errors import Conflict, Invalid
 from hourhand.ports.acting import Actor, acting_for
-from hourhand.ports.backfills import DecideBackfill
+from hourhand.ports.backfills import BackfillQuery, DecideBackfill
 from hourhand.ports.deeds import DeedQuery
-from hourhand.ports.store import JobEdit, Refusal
+from hourhand.ports.reading import JobQuery
+from hourhand.ports.store import JobEdit, Refusal, Store
+from tests.contract import deed_killed
 from tests.contract.builders import draft, every, once, spec
 from tests.contract.harness import KEEP_US, at
 from tests.contract.scene import DEFAULT_TENANT, Scene
@@ -390,3 +394,98 @@ async def test_they_survive_the_end_of_the_process(scene: Scene, by_ann: None) -
     job = await scene.create()
     await scene.harness.reopen()
     assert [one.job_id for one in await deeds(scene)] == [job.id]
+
+
+# --- both or neither
+
+
+async def _standing(scene: Scene, job: Job, keys: list[RunKey]) -> list[object]:
+    """All that the changes below could leave behind."""
+    return [
+        await scene.tables(),
+        await scene.store.versions(job.tenant, job.id),
+        await scene.store.list_jobs(job.tenant, JobQuery()),
+        await scene.store.skips(job.tenant, job.id),
+        await scene.store.list_backfills(job.tenant, BackfillQuery()),
+        await scene.store.list_operations(job.tenant, None, 10),
+        [await scene.store.get_run(job.tenant, key) for key in keys],
+    ]
+
+
+CHANGES: dict[str, Callable[[Scene, Job, list[RunKey]], Awaitable[object]]] = {
+    "create_jobs": lambda scene, job, keys: scene.create(),
+    "change_job": lambda scene, job, keys: scene.change(job, name="new"),
+    "delete_job": lambda scene, job, keys: scene.delete(job, cancel_running=True),
+    "add_run": lambda scene, job, keys: scene.run_now(job, "key"),
+    "skip_time": lambda scene, job, keys: scene.store.skip_time(job.tenant, job.id, None, "x"),
+    "unskip_time": lambda scene, job, keys: scene.store.unskip_time(job.tenant, job.id, None),
+    "cancel_run": lambda scene, job, keys: scene.store.cancel_run(job.tenant, keys[-1]),
+    "rerun": lambda scene, job, keys: scene.store.rerun(job.tenant, keys[0], None),
+    "requeue": lambda scene, job, keys: scene.store.requeue(job.tenant, keys[:2]),
+    "discard": lambda scene, job, keys: scene.store.discard(job.tenant, keys[:2]),
+    "add_backfill": lambda scene, job, keys: scene.store.add_backfill(job.tenant, job.id, backfill_of(1)),
+    "change_backfill": lambda scene, job, keys: scene.store.change_backfill(
+        job.tenant, job.id + 1, BackfillAction.PAUSE
+    ),
+    "add_operation": lambda scene, job, keys: add_operation(scene, 6, tenant=job.tenant),
+    "cancel_operation": lambda scene, job, keys: scene.store.cancel_operation(job.tenant, 5),
+}
+
+
+@pytest.mark.parametrize("verb", CHANGES)
+async def test_a_change_whose_deed_cannot_be_written_did_not_happen(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch, verb: str
+) -> None:
+    job, keys = await letters(scene)
+    keys.append(await scene.run_now(job))
+    await add_operation(scene, 5, tenant=job.tenant)
+    if verb == "unskip_time":
+        await scene.store.skip_time(job.tenant, job.id, None, None)
+    if verb == "change_backfill":
+        await scene.store.add_backfill(job.tenant, job.id, backfill_of(1))
+    before = await _standing(scene, job, keys)
+
+    def breaks(*_: object) -> None:
+        raise RuntimeError("somebody pulled the plug")
+
+    with monkeypatch.context() as broken, acting_for(ANN):
+        broken.setattr("hourhand.stores.relational.deeds._row", breaks)
+        with pytest.raises(RuntimeError, match="the plug"):
+            await CHANGES[verb](scene, job, keys)
+    assert await _standing(scene, job, keys) == before
+    assert await deeds(scene) == []
+    with acting_for(ANN):
+        await CHANGES[verb](scene, job, keys)
+    assert len(await deeds(scene)) == (2 if verb in ("requeue", "discard") else 1)
+
+
+def test_every_verb_that_people_change_something_by_is_tried_above() -> None:
+    """Those that ask for a tenant and do not read; a new one belongs into the table."""
+    reads = {
+        "backlog", "place", "get_job", "find_jobs", "list_jobs", "versions", "missed", "job_runs", "get_run", "run_facts",
+        "list_runs", "job_marks", "graph", "peek_jobs", "glance", "dead_letters", "dead_groups", "get_backfill",
+        "list_backfills", "skips", "get_operation", "list_operations", "deeds", "makers",
+    }  # fmt: skip
+    verbs = {
+        name: inspect.signature(verb)
+        for kind in Store.__mro__
+        for name, verb in vars(kind).items()
+        if not name.startswith("_") and callable(verb)
+    }
+    asked = {name for name, signature in verbs.items() if "tenant" in signature.parameters}
+    by_record = {"create_jobs", "add_operation"}  # the tenant stands in what they are given
+    assert asked | by_record == reads | set(CHANGES)
+
+
+@pytest.mark.parametrize("moment", ["before", "after"])
+async def test_a_process_that_dies_at_the_deed_leaves_neither(scene: Scene, moment: str) -> None:
+    place = getattr(scene.harness, "url", None) or getattr(scene.harness, "path", None)
+    if place is None:
+        pytest.skip("a store in memory leaves nothing behind")
+    await scene.store.close()
+    command = (sys.executable, "-m", "tests.contract.deed_killed", str(place), moment)
+    process = await asyncio.create_subprocess_exec(*command)
+    assert await asyncio.wait_for(process.wait(), 60) == 9
+    await scene.harness.reopen()
+    assert await scene.store.get_job(DEFAULT_TENANT, deed_killed.ID) is None
+    assert await deeds(scene) == []

@@ -144,4 +144,4 @@ def test_a_shard_that_looked_in_vain_holds_up_what_others_have() -> None:
         0: DeedPage(deeds=(), next_before=(9, 9)),
         1: DeedPage(deeds=(deed,), next_before=None),
     }
-    assert merge_deeds(pages, {0: None, 1: None}, 10) == ([], {0: (9, 9), 1: None})
+    assert merge_deeds(pages, {0: None, 1: None}, 10) == ([], {0: (9, 9), 1: (5, 2)})
