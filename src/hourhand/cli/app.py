@@ -11,6 +11,7 @@ import hourhand
 from hourhand.cli import (
     audits,
     backfill,
+    deeds,
     dlq,
     jobs,
     operations,
@@ -48,6 +49,7 @@ def build(launch: Launch) -> typer.Typer:
     tokens.register_whoami(app)
     schedules.register(app)
     audits.register(app)
+    deeds.register(app)
     why.register(app)
     simulating.register(app, launch)
     files.register(app)

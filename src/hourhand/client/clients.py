@@ -20,6 +20,7 @@ from hourhand.client.flow import Answer, Awaiting, Blocking, Flow, Item, Pause, 
 from hourhand.client.resources.audits import Audits
 from hourhand.client.resources.backfills import Backfills
 from hourhand.client.resources.dead_letters import DeadLetters
+from hourhand.client.resources.deeds import Deeds
 from hourhand.client.resources.endpoints import Session
 from hourhand.client.resources.jobs import Jobs
 from hourhand.client.resources.operations import Operations
@@ -107,6 +108,7 @@ class Client(_Connection, Blocking):
         self.audits: Audits[Blocking] = Audits(self, self._session)
         self.tokens: Tokens[Blocking] = Tokens(self, self._session)
         self.whoami = self.system.whoami
+        self.deeds: Deeds[Blocking] = Deeds(self, self._session)
 
     def __enter__(self) -> Self:
         return self
@@ -172,6 +174,7 @@ class AsyncClient(_Connection, Awaiting):
         self.audits: Audits[Awaiting] = Audits(self, self._session)
         self.tokens: Tokens[Awaiting] = Tokens(self, self._session)
         self.whoami = self.system.whoami
+        self.deeds: Deeds[Awaiting] = Deeds(self, self._session)
 
     async def __aenter__(self) -> Self:
         return self

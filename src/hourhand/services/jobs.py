@@ -161,6 +161,10 @@ class Jobs:
             await self.get(tenant, job_id)  # says that it is not there
         return found
 
+    async def makers(self, tenant: str, job_id: int) -> dict[int, str]:
+        """Who made which version of a job, as far as it is known."""
+        return await self._store.makers(tenant, job_id)
+
     async def update(
         self,
         tenant: str,

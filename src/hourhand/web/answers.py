@@ -211,11 +211,12 @@ def _skipped_time(one: Occurrence, note: str | None) -> dict[str, Any]:
     return {**_time(one), "fires": False, "note": words, "skipped": True}
 
 
-def version_answers(versions: Sequence[Version]) -> list[dict[str, Any]]:
-    """What a job was, and when."""
+def version_answers(versions: Sequence[Version], makers: Mapping[int, str]) -> list[dict[str, Any]]:
+    """What a job was, when, and by whom."""
     return [
         {
             "version": one.version,
+            "by": makers.get(one.version),
             "from": format_instant(one.from_at),
             "to": instant(one.to_at),
             "paused": one.paused,
