@@ -23,16 +23,17 @@ ID = 77
 
 
 def die_at_the_deed(kind: Any, moment: str) -> None:
-    insert = kind.insert
+    run = kind.run
 
-    async def dying(self: Any, name: str, rows: Any) -> None:
-        if name == "add_deed" and moment == "before":
+    async def dying(self: Any, name: str, parameters: Any = ()) -> int:
+        if name == "add_creations" and moment == "before":
             os._exit(9)
-        await insert(self, name, rows)
-        if name == "add_deed":
+        count: int = await run(self, name, parameters)
+        if name == "add_creations":
             os._exit(9)
+        return count
 
-    kind.insert = dying
+    kind.run = dying
 
 
 async def main(where: str, moment: str) -> None:

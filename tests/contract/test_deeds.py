@@ -445,11 +445,12 @@ async def test_a_change_whose_deed_cannot_be_written_did_not_happen(
         await scene.store.add_backfill(job.tenant, job.id, backfill_of(1))
     before = await _standing(scene, job, keys)
 
-    def breaks(*_: object) -> None:
+    def breaks(*_: object, **__: object) -> None:
         raise RuntimeError("somebody pulled the plug")
 
     with monkeypatch.context() as broken, acting_for(ANN):
         broken.setattr("hourhand.stores.relational.deeds._row", breaks)
+        broken.setattr("hourhand.stores.relational.jobs.note_creations", breaks)
         with pytest.raises(RuntimeError, match="the plug"):
             await CHANGES[verb](scene, job, keys)
     assert await _standing(scene, job, keys) == before

@@ -401,6 +401,18 @@ _A_DEED = [
 
 DEEDS = {
     "add_deed": Example(_A_DEED),
+    "add_creations": Example(
+        {
+            "at": NOW_AT,
+            "job_ids": _JOBS,
+            "version": 1,
+            "tenant": BIG,
+            "subject": "ann",
+            "via": "token",
+            "action": "job.create",
+            "request_id": None,
+        }
+    ),
     "deeds_page": Example({**_DEEDS, "before_at": NOW_AT - HOUR_US, "before_id": 5}),
     "deeds_page_of": Example(
         {**_DEEDS, "tenant": SMALL, "job_id": HEAVY_JOB, "before_at": NOW_AT, "before_id": 5}

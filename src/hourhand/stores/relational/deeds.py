@@ -57,13 +57,31 @@ async def note_runs(tx: Tx, tenant: str, act: Act, runs: Sequence[tuple[int, int
 
 
 async def note_creations(tx: Tx, made: Sequence[tuple[Job, Actor | None]]) -> None:
-    """New jobs, each with whoever asked for it: requests of several people may share a transaction."""
-    rows = [
-        _row(tx, actor, job.tenant, Act.JOB_CREATE, job.id, None, None, job.version, None, None)
-        for job, actor in made
-        if actor is not None
-    ]
-    if rows:
+    """New jobs, each with whoever asked for it: requests of several people may share a transaction.
+
+    Those of one import differ in nothing but the job, so they are one statement.
+    """
+    asked = [(job, actor) for job, actor in made if actor is not None]
+    if len({(job.tenant, actor) for job, actor in asked}) == 1:
+        job, actor = asked[0]
+        await tx.run(
+            "add_creations",
+            {
+                "at": tx.now_at,
+                "job_ids": tx.array([job.id for job, _ in asked]),
+                "version": job.version,
+                "tenant": job.tenant,
+                "subject": actor.subject,
+                "via": actor.via.value,
+                "action": Act.JOB_CREATE.value,
+                "request_id": actor.request_id,
+            },
+        )
+    elif asked:
+        rows = [
+            _row(tx, actor, job.tenant, Act.JOB_CREATE, job.id, None, None, job.version, None, None)
+            for job, actor in asked
+        ]
         await tx.insert("add_deed", rows)
 
 

@@ -3,6 +3,11 @@ INSERT INTO deeds (at, job_id, scheduled_at, version, count, tenant, subject, vi
 SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::integer[], $5::integer[], $6::text[], $7::text[],
     $8::text[], $9::text[], $10::text[], $11::text[], $12::text[]);
 
+-- add_creations: jobs that somebody made at once
+INSERT INTO deeds (at, job_id, version, tenant, subject, via, action, request_id)
+SELECT :at::bigint, made.id, :version::integer, :tenant::text, :subject::text, :via::text, :action::text, :request_id::text
+FROM unnest(:job_ids::bigint[]) AS made (id);
+
 -- deeds_page: what was done in a tenant, newest first; days beside the window are left out by its bounds
 SELECT at, id, job_id, scheduled_at, version, count, tenant, subject, via, action, object_id, note, request_id
 FROM deeds

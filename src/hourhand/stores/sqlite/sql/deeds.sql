@@ -2,6 +2,10 @@
 INSERT INTO deeds (at, job_id, scheduled_at, version, count, tenant, subject, via, action, object_id, note, request_id)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
 
+-- add_creations: jobs that somebody made at once
+INSERT INTO deeds (at, job_id, version, tenant, subject, via, action, request_id)
+SELECT :at, value, :version, :tenant, :subject, :via, :action, :request_id FROM json_each(:job_ids);
+
 -- deeds_page: what was done in a tenant, newest first
 SELECT at, id, job_id, scheduled_at, version, count, tenant, subject, via, action, object_id, note, request_id
 FROM deeds
