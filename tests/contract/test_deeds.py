@@ -8,7 +8,8 @@ from collections.abc import Awaitable, Callable, Iterator
 import msgspec
 import pytest
 
-from hourhand.core.access import Via
+from hourhand.core.access import EVERY_TENANT, Via
+from hourhand.core.api_token import format_token_id
 from hourhand.core.backfill import Backfill, BackfillAction, BackfillSpec, new_backfill
 from hourhand.core.deeds import Act, Deed
 from hourhand.core.identity import (
@@ -28,11 +29,13 @@ from hourhand.ports.backfills import BackfillQuery, DecideBackfill
 from hourhand.ports.deeds import DeedQuery
 from hourhand.ports.reading import JobQuery
 from hourhand.ports.store import JobEdit, Refusal, Store
+from hourhand.ports.tokens import TokenQuery
 from tests.contract import deed_killed
 from tests.contract.builders import draft, every, once, spec
 from tests.contract.harness import KEEP_US, at
 from tests.contract.scene import DEFAULT_TENANT, Scene
 from tests.contract.test_operations import add as add_operation
+from tests.contract.test_tokens import token
 
 ANN = Actor(subject="ann", via=Via.TOKEN, request_id="r-1")
 BOB = Actor(subject="bob", via=Via.JWT)
@@ -298,6 +301,23 @@ async def test_operations(scene: Scene, by_ann: None) -> None:
     assert found == [("operation.create", name, 1, "why"), ("operation.cancel", name, None, None)]
 
 
+async def test_tokens_are_their_tenants_whoever_makes_them(scene: Scene, by_ann: None) -> None:
+    for tenant, number in (("acme", 7), (EVERY_TENANT, 8)):
+        made = token(number, tenant)
+        for _ in range(2):
+            assert await scene.store.add_token(made)
+        assert not await scene.store.add_token(msgspec.structs.replace(made, digest=b"another"))
+        assert await scene.store.revoke_token("others", number) is None
+        scene.pass_time(1)
+        for _ in range(2):
+            await scene.store.revoke_token(None, number)
+        found = [(one.action, one.done_to, one.note) for one in await deeds(scene, tenant)]
+        name = format_token_id(number)
+        assert found == [("token.create", name, f"ci {number}"), ("token.revoke", name, f"ci {number}")]
+    await scene.store.note_token_use([7, 8])
+    assert len(await deeds(scene, "acme")) == 2
+
+
 async def test_what_workers_and_duties_do_is_nobodys_deed(scene: Scene) -> None:
     _, _, run = await scene.busy(spec(every(1)))
     await scene.finish(run, Event.SUCCEED)
@@ -408,6 +428,7 @@ async def _standing(scene: Scene, job: Job, keys: list[RunKey]) -> list[object]:
         await scene.store.skips(job.tenant, job.id),
         await scene.store.list_backfills(job.tenant, BackfillQuery()),
         await scene.store.list_operations(job.tenant, None, 10),
+        await scene.store.list_tokens(TokenQuery(tenant=None)),
         [await scene.store.get_run(job.tenant, key) for key in keys],
     ]
 
@@ -428,6 +449,8 @@ CHANGES: dict[str, Callable[[Scene, Job, list[RunKey]], Awaitable[object]]] = {
         job.tenant, job.id + 1, BackfillAction.PAUSE
     ),
     "add_operation": lambda scene, job, keys: add_operation(scene, 6, tenant=job.tenant),
+    "add_token": lambda scene, job, keys: scene.store.add_token(token(9, job.tenant)),
+    "revoke_token": lambda scene, job, keys: scene.store.revoke_token(None, 8),
     "cancel_operation": lambda scene, job, keys: scene.store.cancel_operation(job.tenant, 5),
 }
 
@@ -439,6 +462,7 @@ async def test_a_change_whose_deed_cannot_be_written_did_not_happen(
     job, keys = await letters(scene)
     keys.append(await scene.run_now(job))
     await add_operation(scene, 5, tenant=job.tenant)
+    await scene.store.add_token(token(8, job.tenant))
     if verb == "unskip_time":
         await scene.store.skip_time(job.tenant, job.id, None, None)
     if verb == "change_backfill":
@@ -465,7 +489,7 @@ def test_every_verb_that_people_change_something_by_is_tried_above() -> None:
     reads = {
         "backlog", "place", "get_job", "find_jobs", "list_jobs", "versions", "missed", "job_runs", "get_run", "run_facts",
         "list_runs", "job_marks", "graph", "peek_jobs", "glance", "dead_letters", "dead_groups", "get_backfill",
-        "list_backfills", "skips", "get_operation", "list_operations", "deeds", "makers",
+        "list_backfills", "skips", "get_operation", "list_operations", "deeds", "makers", "look_at_job",
     }  # fmt: skip
     verbs = {
         name: inspect.signature(verb)
@@ -474,7 +498,7 @@ def test_every_verb_that_people_change_something_by_is_tried_above() -> None:
         if not name.startswith("_") and callable(verb)
     }
     asked = {name for name, signature in verbs.items() if "tenant" in signature.parameters}
-    by_record = {"create_jobs", "add_operation"}  # the tenant stands in what they are given
+    by_record = {"create_jobs", "add_operation", "add_token"}  # the tenant stands in what they are given
     assert asked | by_record == reads | set(CHANGES)
 
 

@@ -44,6 +44,7 @@ class Stage(NamedTuple):
     done_id: str
     backfill_id: str
     operation_id: str
+    token_id: str
 
     @property
     def ids(self) -> tuple[str, ...]:
@@ -55,6 +56,7 @@ class Stage(NamedTuple):
             self.idle_id,
             self.backfill_id,
             self.operation_id,
+            self.token_id,
             self.name,
             self.key,
             self.tenant,
@@ -108,6 +110,7 @@ async def set_stage(
         "POST", "/operations", {"action": "resume", "filter": {"tag": "none"}, "note": name}
     )
     await ask("POST", f"/jobs/{other_id}/skip", {"note": name})
+    token = await ask("POST", "/tokens", {"name": name})
     return Stage(
         tenant=tenant,
         headers=headers,
@@ -122,6 +125,7 @@ async def set_stage(
         done_id=done_id,
         backfill_id=backfill["backfill_id"],
         operation_id=operation["operation_id"],
+        token_id=token["token_id"],
     )
 
 
@@ -133,6 +137,7 @@ def path_of(route: APIRoute, stage: Stage) -> str:
         "run_id": runs.get(route.name, stage.run_id),
         "backfill_id": stage.backfill_id,
         "operation_id": stage.operation_id,
+        "token_id": stage.token_id,
         "key:path": stage.key,
     }
     parameters = re.findall(r"\{([\w:]+)\}", route.path)
@@ -160,6 +165,8 @@ def bodies_of(stage: Stage) -> dict[str, Any]:
         "clone_job": {"name": "copy"},
         "cancel_run": None,
         "rerun_run": None,
+        "create_token": {"name": "ci", "role": "viewer"},
+        "revoke_token": None,
         "create_operation": {"action": "pause", "filter": {}},
         "cancel_operation": None,
         "create_backfill": {"job": stage.other_id, "from": FROM},

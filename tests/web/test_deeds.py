@@ -31,8 +31,8 @@ async def client(app: FastAPI) -> AsyncIterator[httpx2.AsyncClient]:
         yield opened
 
 
-async def read(client: httpx2.AsyncClient, tenant: str = "acme", **query: Any) -> list[dict[str, Any]]:
-    answer = await client.get("/v1/deeds", params={"limit": 1_000, **query}, headers=bearer(tenant))
+async def read(client: httpx2.AsyncClient, whose: str = "acme", **query: Any) -> list[dict[str, Any]]:
+    answer = await client.get("/v1/deeds", params={"limit": 1_000, **query}, headers=bearer(whose))
     assert answer.status_code == 200, answer.text
     DeedList.model_validate(answer.json())
     return answer.json()["data"]  # type: ignore[no-any-return]
@@ -60,6 +60,8 @@ LEAVES = {
     "rerun_run": ["run.rerun"],
     "create_operation": ["operation.create"],
     "cancel_operation": ["operation.cancel"],
+    "create_token": ["token.create"],
+    "revoke_token": ["token.revoke"],
     "create_backfill": ["backfill.create"],
     "pause_backfill": ["backfill.pause"],
     "resume_backfill": ["backfill.resume"],
@@ -75,7 +77,7 @@ async def test_every_changing_route_leaves_who_asked_and_a_dry_run_nothing(
     assert {route.name for route in CHANGED_BY_PEOPLE} == set(LEAVES), "say what a new route leaves behind"
     for number, route in enumerate(CHANGED_BY_PEOPLE):
         tenant = f"t{number}"
-        stage = await set_stage(client, [store], clock, tenant, bearer(tenant, Role.EDITOR, "before"))
+        stage = await set_stage(client, [store], clock, tenant, bearer(tenant, Role.ADMIN, "before"))
         await _prepare(client, route.name, stage)
         before = await read(client, tenant)
         who = bearer(tenant, route.access.role or Role.ADMIN, f"who-{number}")  # type: ignore[attr-defined]
@@ -208,6 +210,23 @@ async def test_where_nobody_is_asked_who_they_are_it_is_everybodys_name(make_app
     assert (deed["subject"], deed["via"], deed["what"]) == ("local", "local", job_id)
 
 
+async def test_what_belongs_to_no_tenant_is_read_by_who_runs_the_system(client: httpx2.AsyncClient) -> None:
+    root = bearer(EVERY_TENANT, subject="root")
+    for tenant in ("acme", EVERY_TENANT):
+        wish = {"name": f"of {tenant}", "tenant": tenant}
+        assert (await client.post("/v1/tokens", json=wish, headers=root)).status_code == 201
+    for tenant in ("acme", EVERY_TENANT):
+        [deed] = (await client.get("/v1/deeds", params={"tenant": tenant}, headers=root)).json()["data"]
+        assert (deed["action"], deed["subject"], deed["note"]) == ("token.create", "root", f"of {tenant}")
+    assert [one["note"] for one in await read(client, "acme")] == ["of acme"]
+    assert [one["note"] for one in await read(client, "acme", tenant="acme")] == ["of acme"]
+    for other in ("globex", EVERY_TENANT):
+        answer = await client.get("/v1/deeds", params={"tenant": other}, headers=bearer("acme"))
+        assert answer.status_code == 403
+
+
 def test_families_are_made_of_the_actions() -> None:
-    assert {"job.*", "run.*", "dead_letters.*", "backfill.*", "operation.*"} <= set(names_of_acts())
+    assert {"job.*", "run.*", "dead_letters.*", "backfill.*", "operation.*", "token.*"} <= set(
+        names_of_acts()
+    )
     assert set(Act) <= set(names_of_acts())

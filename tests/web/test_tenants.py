@@ -166,7 +166,7 @@ async def test_an_id_of_another_tenant_is_404_on_every_route(town: Town) -> None
             for run_id in (town.theirs.run_id, town.theirs.dead_id, town.theirs.done_id):
                 told = told.replace(run_id, "it")
             told = told.replace(path.removeprefix("/v1"), "")
-            for asked in (town.theirs.job_id, town.theirs.backfill_id, town.theirs.operation_id):
+            for asked in town.theirs.ids:
                 told = told.replace(asked, "it") if asked in path else told
             assert_nothing_of(town.theirs, told, f"{method} {path}")
             dry = await town.ask(town.ours, method, f"{path}?dry_run=true", body)
@@ -186,6 +186,7 @@ async def test_it_is_answered_as_if_it_had_never_been(town: Town) -> None:
         town.theirs.dead_id: f"{NO_JOB}@20270115T080000.000001Z",
         town.theirs.backfill_id: "B-0000000000001",
         town.theirs.operation_id: "O-0000000000001",
+        town.theirs.token_id: "T-0000000000001",
     }
     for route in WITH_ID:
         if route.name in KEYS:

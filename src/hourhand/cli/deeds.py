@@ -9,6 +9,7 @@ from hourhand.cli.output import Column
 from hourhand.cli.paging import Cursor, Limit
 from hourhand.cli.references import known_job
 from hourhand.cli.times import day_or_time, in_zone
+from hourhand.core.access import EVERY_TENANT
 
 
 def register(app: typer.Typer) -> None:
@@ -30,6 +31,9 @@ def deeds(
         str | None, typer.Option("--from", metavar="TIME", help="At this time or after; or a date.")
     ] = None,
     to: Annotated[str | None, typer.Option(metavar="TIME", help="Before this time; or a date.")] = None,
+    system: Annotated[
+        bool, typer.Option("--system", help="What belongs to no tenant, such as tokens of who runs it all.")
+    ] = False,
     limit: Limit = 50,
     cursor: Cursor = None,
 ) -> None:
@@ -41,6 +45,7 @@ def deeds(
         "action": action,
         "from": day_or_time(from_, zone),
         "to": day_or_time(to, zone),
+        "tenant": EVERY_TENANT if system else None,
     }
     page = call.client.deeds.page(limit=limit, cursor=cursor, **filters)
     columns = (

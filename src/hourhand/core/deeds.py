@@ -31,6 +31,8 @@ class Act(StrEnum):
     BACKFILL_CANCEL = "backfill.cancel"
     OPERATION_CREATE = "operation.create"
     OPERATION_CANCEL = "operation.cancel"
+    TOKEN_CREATE = "token.create"  # noqa: S105 - a word, no secret
+    TOKEN_REVOKE = "token.revoke"  # noqa: S105 - a word, no secret
 
 
 class Deed(msgspec.Struct, frozen=True, kw_only=True):

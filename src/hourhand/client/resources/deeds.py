@@ -9,7 +9,7 @@ class Deeds(Endpoints[D]):
 
     @listing
     def list(self, /, *, limit: int = 200, cursor: str | None = None, **filters: object) -> Flow[None]:
-        """Deeds, newest first; filters job_id, subject, action (`job.*` is all of a kind), from, to."""
+        """Deeds, newest first; filters job_id, subject, action (`job.*` is all of a kind), from, to, tenant."""
         return self._pages("/deeds", {"limit": limit, "cursor": cursor, **filters})
 
     @endpoint

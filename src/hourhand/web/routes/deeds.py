@@ -7,10 +7,11 @@ from starlette.responses import Response
 
 from hourhand.core.access import MAX_SUBJECT, Role
 from hourhand.core.deeds import names_of_acts
+from hourhand.errors import NotAllowed
 from hourhand.ports.deeds import DeedQuery
-from hourhand.web.access import needs
+from hourhand.web.access import CALLER, Caller, needs
 from hourhand.web.answers import json_answer
-from hourhand.web.context import caller_of
+from hourhand.web.context import context_of
 from hourhand.web.cursors import page, read_cursor, write_cursor
 from hourhand.web.faults import refusal, unknown_field
 from hourhand.web.openapi import problems
@@ -33,11 +34,18 @@ async def list_deeds(
     ] = None,
     from_: Annotated[str | None, Query(alias="from", description="At this time or after.")] = None,
     to: Annotated[str | None, Query(description="Before this time.")] = None,
+    tenant: Annotated[
+        str | None,
+        Query(
+            description='For those who run the system: of this tenant; "*": what belongs to none, such as their own tokens.',
+            examples=["acme"],
+        ),
+    ] = None,
     limit: Limit = 50,
     cursor: CursorText = None,
 ) -> Response:
     """One for each thing that was changed, as long as history is kept. A page may hold fewer than `limit` although there are more."""
-    web, tenant = caller_of(request)
+    web = context_of(request)
     names = names_of_acts()
     if action is not None and action not in names:
         raise refusal([unknown_field("?action", action, names, "an action, or all of a kind")])
@@ -50,7 +58,16 @@ async def list_deeds(
         before=read_cursor(cursor, "deeds", numbers=1, or_more=True),
         limit=limit,
     )
-    found = await web.store.deeds(tenant, query)
+    found = await web.store.deeds(_whose(request, tenant), query)
     onward = None if found.next_before is None else write_cursor("deeds", *found.next_before)
     body, headers = page(request, [deed_answer(one) for one in found.deeds], onward, found.missing)
     return json_answer(body, headers=headers)
+
+
+def _whose(request: Request, asked: str | None) -> str:
+    caller: Caller = request.scope[CALLER]
+    if asked is None or asked == caller.tenant:
+        return caller.tenant
+    if not caller.principal.runs_the_system:
+        raise NotAllowed("only those who run the system see what was done in another tenant than their own")
+    return asked
