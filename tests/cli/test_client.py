@@ -386,6 +386,12 @@ async def test_filters_say_no_and_from(ask, recorder: Recorder) -> None:
             ("POST", "/jobs/J-9/pause", {"note": "INC-42"}),
         ),
         ("system.overview", [], {}, ("GET", "/overview", None)),
+        (
+            "deeds.page",
+            [],
+            {"job_id": "J-1", "action": "job.*", "from": "2026"},
+            ("GET", "/deeds?limit=50&job_id=J-1&action=job.%2A&from=2026", None),
+        ),
         ("system.nodes", [], {}, ("GET", "/nodes", None)),
         ("runs.get", ["J-1@2026"], {}, ("GET", "/runs/J-1@2026", None)),
         ("runs.cancel", [{"run_id": "J-1@2026"}], {}, ("POST", "/runs/J-1@2026/cancel", {})),

@@ -5,10 +5,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from hourhand.core.identity import RunKey
+from hourhand.core.identity import RunKey, tenant_lane
 from hourhand.core.instant import HOUR_US, SECOND_US
 from hourhand.core.lifecycle import FINAL, Event, State
-from hourhand.core.model import Job, JobState, Overlap, Trigger
+from hourhand.core.model import AfterTiming, Job, JobState, Overlap, Trigger
 from hourhand.core.run import RunView
 from hourhand.ports.reading import JobQuery, RunQuery
 from hourhand.ports.store import JobEdit
@@ -298,6 +298,36 @@ async def test_the_backlog_is_counted(scene: Scene) -> None:
     assert (found.jobs, found.planned, found.running, found.blocked, found.dead) == (2, 6, 1, 2, 1)
     assert found.oldest_due_at == at(4)
     assert isinstance(job, Job)
+
+
+async def test_the_backlog_of_a_tenant_is_its_own(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    slot = tenant_lane("acme")
+    twin = next(f"t{n}" for n in range(10_000) if tenant_lane(f"t{n}") == slot)  # waits in the same lanes
+    for tenant, count in (("acme", 1), (twin, 3)):
+        for _ in range(count):
+            await scene.create(spec(every(1), overlap=Overlap.QUEUE), tenant=tenant)
+            await scene.create(spec(once(START_AT)), tenant=tenant)
+            parent = await scene.create(spec(once(START_AT)), tenant=tenant)
+            await scene.create(spec(AfterTiming(parents=(parent.id,))), tenant=tenant)
+            await scene.store.add_run(tenant, parent.id, None, downstream=True)
+    await scene.plan(9 * SECOND_US)
+    node = await scene.worker()
+    for run in await scene.take(node, lead_us=0):
+        await scene.kill(run)
+    scene.go_to(at(3))
+    await scene.take(node, lead_us=0)
+    own, others = await scene.store.backlog("acme"), await scene.store.backlog(twin)
+    assert (own.jobs, own.planned, own.running, own.blocked, own.dead, own.waiting) == (4, 6, 2, 2, 2, 1)
+    assert (own.oldest_due_at, own.complete) == (at(4), True)
+    assert (others.jobs, others.planned, others.running, others.dead) == (12, 18, 6, 6)
+    nobodys = await scene.store.backlog("nobody")
+    assert (nobodys.jobs, nobodys.planned, nobodys.running, nobodys.oldest_due_at) == (0, 0, 0, None)
+    whole = await scene.store.backlog()
+    assert (whole.jobs, whole.planned) == (16, 24)
+    monkeypatch.setattr("hourhand.stores.relational.sizes.MOST_LOOKED_AT", 10)
+    some = await scene.store.backlog(twin)
+    assert not some.complete
+    assert some.planned <= 10
 
 
 async def test_a_ping_is_answered(scene: Scene) -> None:

@@ -26,6 +26,7 @@ DELIVERIES = 40_000  # of webhooks, a quarter of them of the first
 SKIPS = 20_000
 MARKERS = 5_000
 RERUNS = 20_000
+DEEDS = 100_000
 GONE = 20_000  # jobs that were deleted, with ids above a million
 BIG, SMALL = "big", "small"  # tenants: nine jobs of ten, and the rest
 HEAVY_JOB = 1  # has a sixth of the history
@@ -107,6 +108,10 @@ INSERT INTO answer_makes (tenant, key, since, place, job_id, made_at)
 SELECT tenant, key, 1, 0, 1, began_at FROM answers;
 INSERT INTO reruns (job_id, scheduled_at, of_at, made_at)
 SELECT n % 5000, {NOW_AT} + n, {NOW_AT} - n, {NOW_AT} - n * 1000000::bigint FROM generate_series(1, {RERUNS}) AS n;
+INSERT INTO deeds (at, job_id, version, tenant, subject, via, action)
+SELECT ({TODAY} - 2) * {DAY_US} + n * ({NOW_AT} - ({TODAY} - 2) * {DAY_US}) / {DEEDS},
+    CASE WHEN n % 1000 = 0 THEN {HEAVY_JOB} ELSE n END, 1, CASE WHEN n % 10 = 0 THEN '{SMALL}' ELSE '{BIG}' END, 'ann', 'token', 'job.create'
+FROM generate_series(1, {DEEDS}::bigint) AS n;
 """
 _FILL_HOT = f"""
 INSERT INTO webhook_events (kind, at, job_id, scheduled_at, attempt, version, due_at, tenant, name)

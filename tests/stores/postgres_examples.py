@@ -419,6 +419,43 @@ LOGS = {
     "purge_log": Example((100, NOW_AT)),
 }
 
+_DEEDS = {"tenant": BIG, "from_at": 0, "to_at": _FOREVER, "limit": PAGE}
+_A_DEED = [
+    [NOW_AT], [_JOB], [None], [1], [None], [BIG], ["ann"], ["token"], ["job.create"], [None], [None], [None],
+]  # fmt: skip
+
+DEEDS = {
+    "add_deed": Example(_A_DEED),
+    "add_creations": Example(
+        {
+            "at": NOW_AT,
+            "job_ids": _JOBS,
+            "version": 1,
+            "tenant": BIG,
+            "subject": "ann",
+            "via": "token",
+            "action": "job.create",
+            "request_id": None,
+        }
+    ),
+    "deeds_page": Example({**_DEEDS, "before_at": NOW_AT - HOUR_US, "before_id": 5}),
+    "deeds_page_of": Example(
+        {**_DEEDS, "tenant": SMALL, "job_id": HEAVY_JOB, "before_at": NOW_AT, "before_id": 5}
+    ),
+    "makers_of": Example((SMALL, HEAVY_JOB)),
+}
+
+_LOOKED = "as many are looked at one by one"
+_OWN = {"tenant": SMALL, "bound": 10_000}
+
+SIZES = {
+    "count_own": Example({"tenant": BIG, "bound": 100_000}, 100_000, "as many are counted one by one"),
+    "own_planned": Example({**_OWN, "lanes": _LANES}, 10_000, _LOOKED),
+    "own_running": Example(_OWN, 10_000, _LOOKED),
+    "own_blocked": Example(_OWN, 10_000, _LOOKED),
+    "own_waiting": Example(_OWN, 10_000, _LOOKED),
+}
+
 SETTLING = {
     "finish": Example(_settled(events=[1] * 100, **_OUTCOME)),
     "retry": Example(_settled(due_ats=[NOW_AT] * 100, **_OUTCOME)),
@@ -643,6 +680,7 @@ EXAMPLES: dict[str, Example] = {
     **SKIPS,
     **CLAIMS,
     **CLOCKS,
+    **DEEDS,
     **GRAPHS,
     **JOBS,
     **LETTERS,
@@ -652,4 +690,5 @@ EXAMPLES: dict[str, Example] = {
     **REPAIR,
     **REPORTS,
     **SETTLING,
+    **SIZES,
 }

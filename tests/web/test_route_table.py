@@ -262,6 +262,7 @@ async def test_times_too_far_away_are_refused_with_the_years_that_are_not(
         "job_graph",
         "job_why",
         "list_dead_letters",
+        "list_deeds",
         "list_runs",
     }
     for route, name in TIMED:

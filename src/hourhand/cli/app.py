@@ -12,6 +12,7 @@ from hourhand.cli import (
     audits,
     backfill,
     cluster,
+    deeds,
     dlq,
     jobs,
     operations,
@@ -52,6 +53,7 @@ def build(launch: Launch) -> typer.Typer:
     tokens.register_whoami(app)
     schedules.register(app)
     audits.register(app)
+    deeds.register(app)
     why.register(app)
     tail.register(app)
     simulating.register(app, launch)

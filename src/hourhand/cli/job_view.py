@@ -52,6 +52,7 @@ def version_columns(zone: str) -> tuple[Column, ...]:
     """The columns of a job's versions."""
     return (
         Column(head="VERSION", cell=lambda one: one["version"]),
+        Column(head="BY", cell=lambda one: one.get("by"), width=40),
         Column(head="FROM", cell=lambda one: in_zone(one["from"], zone)),
         Column(head="TO", cell=lambda one: in_zone(one["to"], zone)),
         Column(head="SCHEDULE", cell=lambda one: schedule_of(one["job"])),

@@ -21,6 +21,7 @@ from hourhand.client.flow import Answer, Awaiting, Blocking, Document, Flow, Ite
 from hourhand.client.resources.audits import Audits
 from hourhand.client.resources.backfills import Backfills
 from hourhand.client.resources.dead_letters import DeadLetters
+from hourhand.client.resources.deeds import Deeds
 from hourhand.client.resources.endpoints import Session
 from hourhand.client.resources.jobs import Jobs
 from hourhand.client.resources.operations import Operations
@@ -110,6 +111,7 @@ class Client(_Connection, Blocking):
         self.tokens: Tokens[Blocking] = Tokens(self, self._session)
         self.whoami = self.system.whoami
         self.webhooks: Webhooks[Blocking] = Webhooks(self, self._session)
+        self.deeds: Deeds[Blocking] = Deeds(self, self._session)
 
     def __enter__(self) -> Self:
         return self
@@ -196,6 +198,7 @@ class AsyncClient(_Connection, Awaiting):
         self.tokens: Tokens[Awaiting] = Tokens(self, self._session)
         self.whoami = self.system.whoami
         self.webhooks: Webhooks[Awaiting] = Webhooks(self, self._session)
+        self.deeds: Deeds[Awaiting] = Deeds(self, self._session)
 
     async def __aenter__(self) -> Self:
         return self

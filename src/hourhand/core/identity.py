@@ -4,6 +4,7 @@ Every node gets the same answer from the same input, so planning twice makes not
 Where a number is also computed in SQL, its operands stay below 2^31 so that no dialect overflows.
 """
 
+from collections.abc import Iterable
 from functools import lru_cache
 from typing import NamedTuple
 from zlib import crc32
@@ -127,6 +128,12 @@ def tenant_lane(tenant: str) -> int:
 def lane_of(pool_id: int, run_class: int, tenant_slot: int) -> int:
     """A lane as one number: pool, then class, then tenant slot."""
     return pool_id * LANES_PER_POOL + run_class * _LANES_PER_CLASS + tenant_slot
+
+
+def lanes_of_tenant(tenant: str, pool_ids: Iterable[int]) -> list[int]:
+    """All lanes that a tenant's runs may wait in; other tenants' may wait there too."""
+    slot = tenant_lane(tenant)
+    return [lane_of(pool_id, run_class, slot) for pool_id in pool_ids for run_class in range(CLASSES)]
 
 
 def class_of_lane(lane: int) -> int:

@@ -30,8 +30,8 @@ def actor() -> Actor | None:
 
 
 @contextmanager
-def acting_for(one: Actor) -> Iterator[None]:
-    """Name who asked, for everything that is called within."""
+def acting_for(one: Actor | None) -> Iterator[None]:
+    """Name who asked, for everything that is called within; None where it is told elsewhere already, or nobody did."""
     before = _ACTOR.set(one)
     try:
         yield

@@ -11,6 +11,7 @@ Contract, the same on every backend and held by `tests/contract`:
 * **Time.** Decisions use the store's own time, `now()`, read inside the transaction.
 * **Policy** is never here: where a decision must fall under the store's locks, the store calls a pure
   function of `core` with the facts it read, and applies the answer.
+* **Deeds.** A change that somebody asked for leaves who it was beside it, in the same transaction; see `ports.deeds`.
 * **Errors.** `errors.Unavailable` and its kin when the backend fails: the verb then happened fully or
   not at all, and every verb may be repeated.
 """
@@ -22,6 +23,7 @@ from typing import Protocol
 import msgspec
 
 from hourhand.core.dag import GraphJob
+from hourhand.core.deeds import Act
 from hourhand.core.identity import RunKey
 from hourhand.core.lanes import Cursor as Cursor
 from hourhand.core.log import LogChunk, LogPlace
@@ -39,6 +41,7 @@ from hourhand.core.why import RunFacts
 from hourhand.ports.answers import AnswerVerbs, Numbered
 from hourhand.ports.audit import AuditVerbs
 from hourhand.ports.backfills import BackfillVerbs
+from hourhand.ports.deeds import DeedVerbs
 from hourhand.ports.operations import OperationVerbs
 from hourhand.ports.reading import (
     DeadGroup,
@@ -105,6 +108,7 @@ class JobEdit(msgspec.Struct, frozen=True, kw_only=True):
     paused: bool
     note: str | None = None
     paused_until: int | None = None
+    act: Act = Act.JOB_UPDATE  # what whoever asks calls it
 
 
 class Changed(msgspec.Struct, frozen=True, kw_only=True):
@@ -219,7 +223,7 @@ class SegmentInfo(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Backlog(msgspec.Struct, frozen=True, kw_only=True):
-    """Sizes of the hot tables, for metrics; counted up to a bound."""
+    """Sizes of the hot tables; counted up to a bound."""
 
     jobs: int
     planned: int
@@ -228,6 +232,7 @@ class Backlog(msgspec.Struct, frozen=True, kw_only=True):
     dead: int
     oldest_due_at: int | None
     waiting: int = 0  # for their parents
+    complete: bool = True  # False: there was too much to look through, and these are at least so many
 
 
 Decide = Callable[[Job, int], JobEdit]
@@ -241,11 +246,12 @@ class Store(
     OperationVerbs,
     TokenVerbs,
     WebhookVerbs,
+    DeedVerbs,
     Protocol,
 ):
     """Every verb of the only truth; those about backfills, skipped times and reruns are in `ports.backfills`,
     what an audit reads in `ports.audit`, what is offered to workers in `ports.upcoming`, API tokens in
-    `ports.tokens`, kept answers in `ports.answers`, webhooks in `ports.webhooks`."""
+    `ports.tokens`, kept answers in `ports.answers`, webhooks in `ports.webhooks`, who did what in `ports.deeds`."""
 
     # --- itself
     async def now(self) -> int:
@@ -264,8 +270,8 @@ class Store(
         """Answer if reading and writing are possible."""
         ...
 
-    async def backlog(self) -> Backlog:
-        """Sizes for metrics."""
+    async def backlog(self, tenant: str | None = None) -> Backlog:
+        """Sizes for metrics; with a tenant, how much of all that is its own."""
         ...
 
     # --- jobs
@@ -432,7 +438,7 @@ class Store(
         ...
 
     async def purge(self, history_before_at: int, dead_before_at: int, limit: int) -> bool:
-        """Drop old history, dead letters and progress of attempts that are over; True while there is more."""
+        """Drop old history, deeds, dead letters and progress of attempts that are over; True while there is more."""
         ...
 
     async def tidy(self) -> None:

@@ -11,6 +11,7 @@ import msgspec
 from hourhand.clock import Clock
 from hourhand.core.buckets import split_graph_fault
 from hourhand.core.dag import parents_of, still_followed
+from hourhand.core.deeds import Act
 from hourhand.core.fault import Fault
 from hourhand.core.identity import RunKey, parse_job_id, shard_of
 from hourhand.core.instant import SECOND_US, format_instant
@@ -199,6 +200,10 @@ class Jobs:
             await self.get(tenant, job_id)  # says that it is not there
         return found
 
+    async def makers(self, tenant: str, job_id: int) -> dict[int, str]:
+        """Who made which version of a job, as far as it is known."""
+        return await self._store.makers(tenant, job_id)
+
     async def update(
         self,
         tenant: str,
@@ -304,7 +309,7 @@ class Jobs:
                     "the pause would end before it begins",
                     [Fault(pointer="/until", expected="a time to come", got=format_instant(until_at))],
                 )
-            return JobEdit(spec=job.spec, paused=True, note=note, paused_until=until_at)
+            return JobEdit(spec=job.spec, paused=True, note=note, paused_until=until_at, act=Act.JOB_PAUSE)
 
         return await self._change(tenant, job_id, decide, dry_run, EventType.JOB_PAUSED)
 
@@ -315,7 +320,7 @@ class Jobs:
 
         def decide(job: Job, now_at: int) -> JobEdit:
             check_version(job.version, expected_version)
-            return JobEdit(spec=job.spec, paused=False)
+            return JobEdit(spec=job.spec, paused=False, act=Act.JOB_RESUME)
 
         return await self._change(tenant, job_id, decide, dry_run, EventType.JOB_RESUMED)
 

@@ -211,11 +211,12 @@ def _skipped_time(one: Occurrence, note: str | None) -> dict[str, Any]:
     return {**_time(one), "fires": False, "note": words, "skipped": True}
 
 
-def version_answers(versions: Sequence[Version]) -> list[dict[str, Any]]:
-    """What a job was, and when."""
+def version_answers(versions: Sequence[Version], makers: Mapping[int, str]) -> list[dict[str, Any]]:
+    """What a job was, when, and by whom."""
     return [
         {
             "version": one.version,
+            "by": makers.get(one.version),
             "from": format_instant(one.from_at),
             "to": instant(one.to_at),
             "paused": one.paused,
@@ -261,14 +262,18 @@ def marks_answer(one: JobMarks) -> dict[str, Any]:
     }
 
 
-def overview_answer(sizes: Sizes, hour: Hour, parts: Mapping[str, str], now_at: int) -> dict[str, Any]:
-    """How everything stands."""
+def overview_answer(
+    sizes: Sizes, whose: str | None, hour: Hour, parts: Mapping[str, str], now_at: int
+) -> dict[str, Any]:
+    """How everything stands, or what is one tenant's of it."""
     kinds = Counter(node.kind for node in alive(sizes.nodes, now_at))
     backlog = sizes.backlog
     return {
         "now": format_instant(now_at),
         "parts": parts,
         "sizes": {
+            "tenant": whose,
+            "complete": backlog.complete,
             "jobs": backlog.jobs,
             "planned": backlog.planned,
             "running": backlog.running,

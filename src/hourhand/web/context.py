@@ -23,7 +23,7 @@ from hourhand.services.runs import Runs
 from hourhand.services.tokens import Tokens
 from hourhand.services.webhooks import Webhooks
 from hourhand.services.why import Why
-from hourhand.web.access import CALLER, Caller
+from hourhand.web.access import CALLER, TENANT_HEADER, Caller
 from hourhand.web.documents import DocumentRules
 from hourhand.web.identity import Identity
 
@@ -79,3 +79,9 @@ def caller_of(request: Request) -> tuple[WebContext, str]:
     """The context, and whose jobs a request is about."""
     caller: Caller = request.scope[CALLER]
     return context_of(request), caller.tenant
+
+
+def sees_everything(request: Request) -> bool:
+    """Whether a request comes from somebody who runs the system, and names no tenant."""
+    caller: Caller = request.scope[CALLER]
+    return caller.principal.runs_the_system and TENANT_HEADER not in request.headers

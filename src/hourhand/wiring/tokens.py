@@ -8,6 +8,7 @@ from hourhand.config import Settings, is_postgres
 from hourhand.core.access import LOCAL
 from hourhand.errors import AlreadyRuns, Unavailable
 from hourhand.ids import IdSource
+from hourhand.ports.acting import Actor, acting_for
 from hourhand.ports.store import Store
 from hourhand.services.tokens import Tokens, TokenWish
 from hourhand.telemetry import configure_logging
@@ -57,6 +58,7 @@ async def _in_databases(settings: Settings, wish: TokenWish, dry_run: bool) -> d
 
 async def _create(store: Store, clock: Clock, wish: TokenWish, dry_run: bool) -> dict[str, Any]:
     tokens = Tokens(store=store, ids=IdSource(clock), clock=clock)
-    made = await tokens.create(LOCAL, wish, dry_run=dry_run)
+    with acting_for(Actor(subject=LOCAL.subject, via=LOCAL.via)):
+        made = await tokens.create(LOCAL, wish, dry_run=dry_run)
     answer = {**token_answer(made.token, clock.now()), "token": made.text}
     return {**answer, "dry_run": True} if dry_run else answer

@@ -17,6 +17,7 @@ import asyncpg
 from hourhand.clock import Clock
 from hourhand.errors import Unavailable
 from hourhand.ids import draw
+from hourhand.ports.acting import Actor, actor
 from hourhand.stores.postgres.faults import (
     CONNECTION_FAULTS,
     is_about_values,
@@ -68,12 +69,15 @@ _AGAIN = (
 class PostgresTx:
     """A transaction on one connection of the pool."""
 
-    def __init__(self, connection: Any, clock: Clock | None, server_clock: ServerClock) -> None:
+    def __init__(
+        self, connection: Any, clock: Clock | None, server_clock: ServerClock, actor: Actor | None
+    ) -> None:
         self._connection = connection
         self._clock = clock
         self._server_clock = server_clock
         self._statements = statements()
         self.now_at = 0
+        self.actor = actor
         self.hints: set[str] = set()
 
     async def run(self, name: str, parameters: Parameters = ()) -> int:
@@ -216,7 +220,7 @@ class PostgresEngine:
 
     async def _execute(self, begin: str, operation: Operation[T], timed: bool, within_s: float) -> T:
         async with self._connection(within_s) as connection:
-            tx = PostgresTx(connection, self._clock, self._server_clock)
+            tx = PostgresTx(connection, self._clock, self._server_clock, actor())
             await connection.execute(begin)
             if timed:
                 await tx.look_at_clock()

@@ -17,6 +17,7 @@ from hourhand.core.schedule import tzdata_version
 from hourhand.errors import CannotStart, Unavailable
 from hourhand.ids import new_key, process_name
 from hourhand.ports import store as port
+from hourhand.ports.acting import Actor, actor
 from hourhand.ports.answers import harmless, promise
 from hourhand.ports.upcoming import UpcomingPage, UpcomingQuery
 from hourhand.stores.postgres import claims, partitions, planning, schema, settling, upkeep
@@ -133,10 +134,12 @@ class PostgresStore(RelationalStore):
             raise Unavailable("the database is read-only (a standby, or after a failover)")
 
     async def create_jobs(self, drafts: Sequence[port.JobDraft]) -> list[Job | port.Refusal | port.Unfit]:
+        asks = actor()  # of several requests that share a transaction each has its own
+        pairs = [(draft, asks) for draft in drafts]
         if promise() is None:
-            return await self._creating.add(drafts)
+            return await self._creating.add(pairs)
         with harmless():  # a transaction of its own, with the promise's mark
-            return await self._create(drafts)
+            return await self._create(pairs)
 
     async def plan(self, plans: Sequence[ClockPlan]) -> int:
         return await self._engine.write(lambda tx: planning.plan(tx, plans), within_s=LONG_S)
@@ -217,9 +220,14 @@ class PostgresStore(RelationalStore):
 
         await self._engine.on_connection(write)
 
-    async def _create(self, drafts: Sequence[port.JobDraft]) -> list[Job | port.Refusal | port.Unfit]:
+    async def _create(
+        self, asked: Sequence[tuple[port.JobDraft, Actor | None]]
+    ) -> list[Job | port.Refusal | port.Unfit]:
+        drafts, actors = [draft for draft, _ in asked], [one for _, one in asked]
         known = await self._make_clocks(drafts)
-        return await self._engine.write(lambda tx: jobs.create_jobs(tx, self._settings, drafts, known))
+        return await self._engine.write(
+            lambda tx: jobs.create_jobs(tx, self._settings, drafts, known, actors=actors)
+        )
 
     async def _make_clocks(self, drafts: Sequence[port.JobDraft]) -> Mapping[Place, int]:
         """Make the clocks of new rules in a commit of their own, so that importers do not wait for each other's jobs."""

@@ -3,7 +3,7 @@
 from hourhand.core.repeating import Answer
 from hourhand.ports.answers import Asked, Begun, Past
 from hourhand.stores.relational import answers
-from hourhand.stores.relational.engine import Engine
+from hourhand.stores.relational.tx import Engine
 
 
 class AnswerVerbs:

@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from hourhand.core.dag import GraphJob
+from hourhand.core.deeds import Act
 from hourhand.core.identity import BACKGROUND, SKIP_LANE, background_lane, class_of_lane
 from hourhand.core.instant import HOUR_US
 from hourhand.core.lifecycle import Reason, State
@@ -20,6 +21,7 @@ from hourhand.core.tending import Care, attend_at, care_for
 from hourhand.errors import Conflict, check_version
 from hourhand.ports.store import Changed, Decide, Hint, JobEdit
 from hourhand.stores.relational.backfills import end_with_job
+from hourhand.stores.relational.deeds import note_deed
 from hourhand.stores.relational.descents import Wait, end_wait
 from hourhand.stores.relational.edges import (
     check_change,
@@ -143,6 +145,7 @@ async def delete_job(
     await tx.run("drop_job", (job_id,))
     await leave_set(tx, job)
     await note_jobs(tx, DELETED, [msgspec.structs.replace(job, version=record.version + 1)])
+    await note_deed(tx, tenant, Act.JOB_DELETE, job_id=job_id, version=record.version + 1)
     return Changed(job=job, effective_from=cut)
 
 
@@ -209,6 +212,8 @@ async def _apply(tx: Tx, settings: Settings, record: JobRecord, old: Job, edit: 
         await join_sets(tx, [job])
     await enrolment.write()
     await note_jobs(tx, change_kind(old, job), [job])
+    note = job.note if job.note != old.note else None
+    await note_deed(tx, job.tenant, edit.act, job_id=job.id, version=job.version, note=note)
     tx.hints |= {Hint.JOBS, Hint.RUNS}
     return Changed(job=job, effective_from=effective_from)
 

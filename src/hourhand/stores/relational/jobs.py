@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from hourhand.core.deeds import Act
 from hourhand.core.identity import RunKey
 from hourhand.core.instant import SECOND_US
 from hourhand.core.model import MAX_QUEUED, AfterTiming, Job, JobState, OnceTiming, Trigger
@@ -10,8 +11,10 @@ from hourhand.core.plan import first_since, last_time
 from hourhand.core.run import TRIGGER_CODES
 from hourhand.core.tending import attend_at
 from hourhand.errors import Overloaded
+from hourhand.ports.acting import Actor
 from hourhand.ports.store import Hint, JobDraft, Refusal, Unfit
 from hourhand.stores.relational.answers import note_made
+from hourhand.stores.relational.deeds import note_creations, note_deed
 from hourhand.stores.relational.edges import add_edges, edge_rows, unfit_drafts
 from hourhand.stores.relational.membership import Enrolment, Place, Settings
 from hourhand.stores.relational.rows import JobRecord, decode_spec, job_values, lane_for
@@ -23,9 +26,17 @@ MAX_TOGETHER = 200  # jobs of separate requests that share a transaction
 
 
 async def create_jobs(
-    tx: Tx, settings: Settings, drafts: Sequence[JobDraft], known: Mapping[Place, int] | None = None
+    tx: Tx,
+    settings: Settings,
+    drafts: Sequence[JobDraft],
+    known: Mapping[Place, int] | None = None,
+    *,
+    actors: Sequence[Actor | None] | None = None,
 ) -> list[Job | Refusal | Unfit]:
-    """Store drafts, refusing those whose id or key is taken; `known` are clocks that were found before."""
+    """Store drafts, refusing those whose id or key is taken.
+
+    `known` are clocks that were found before, `actors` who asked for each where not all are the transaction's.
+    """
     refusals = await _refusals(tx, drafts)
     if any(isinstance(draft.spec.timing, AfterTiming) for draft in drafts):
         refusals = await _unfit(tx, drafts, refusals)
@@ -42,6 +53,9 @@ async def create_jobs(
     stored = zip(drafts, answers, strict=True)
     await note_made(tx, {answer.id: draft for draft, answer in stored if isinstance(answer, Job)})
     await note_jobs(tx, CREATED, jobs)
+    asked_by = [tx.actor] * len(drafts) if actors is None else actors
+    pairs = zip(answers, asked_by, strict=True)
+    await note_creations(tx, [(answer, one) for answer, one in pairs if isinstance(answer, Job)])
     tx.hints.add(Hint.JOBS)
     return answers
 
@@ -56,7 +70,10 @@ async def add_run(
     known = await run_of_request(tx, job_id, request_key)
     if known is not None:
         return known
-    return await add_beside(tx, record, Trigger.MANUAL, request_key, downstream)
+    made, followers = await add_beside(tx, record, Trigger.MANUAL, request_key, downstream)
+    count = 1 + followers if downstream else None
+    await note_deed(tx, tenant, Act.JOB_RUN, job_id=job_id, scheduled_at=made.scheduled_at, count=count)
+    return made
 
 
 async def run_of_request(tx: Tx, job_id: int, request_key: str | None) -> RunKey | None:
@@ -67,8 +84,8 @@ async def run_of_request(tx: Tx, job_id: int, request_key: str | None) -> RunKey
 
 async def add_beside(
     tx: Tx, record: JobRecord, trigger: Trigger, request_key: str | None, downstream: bool = False
-) -> RunKey:
-    """A run of a held job beside its schedule, due now; with runs of all that follow it if asked for."""
+) -> tuple[RunKey, int]:
+    """A run of a held job beside its schedule, due now; with runs of all that follow it if asked for: how many."""
     if (await tx.one("waiting_beside", {"job_id": record.id}))[0] >= MAX_QUEUED:
         raise Overloaded(f"{MAX_QUEUED} runs of this job beside its schedule already wait")
     wave = await jobs_below(tx, record.tenant, record.id) if downstream else {}
@@ -77,9 +94,9 @@ async def add_beside(
     await tx.insert("add_planned", [row])
     if request_key is not None:
         await tx.insert("add_request_key", [(record.id, request_key, at, tx.now_at)])
-    await open_wave(tx, wave, record.id, at, trigger)
+    followers = await open_wave(tx, wave, record.id, at, trigger)
     tx.hints.add(Hint.RUNS)
-    return RunKey(record.id, at)
+    return RunKey(record.id, at), followers
 
 
 def enrol(enrolment: Enrolment, job: Job, lane: int) -> int | None:

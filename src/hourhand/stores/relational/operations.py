@@ -1,18 +1,15 @@
 """Operations on many jobs or dead letters, as they are kept: one row each, changed by compare-and-set."""
 
-from typing import TYPE_CHECKING
-
 import msgspec
 
+from hourhand.core.deeds import Act
 from hourhand.core.identity import format_operation_id
 from hourhand.core.operation import MAX_UNFINISHED, Operation, OperationState, cancelled
 from hourhand.errors import Conflict, Overloaded
 from hourhand.ports.operations import OperationPage
 from hourhand.ports.store import Hint
-from hourhand.stores.relational.tx import Tx
-
-if TYPE_CHECKING:
-    from hourhand.stores.relational.store import Engine
+from hourhand.stores.relational.deeds import note_deed
+from hourhand.stores.relational.tx import Engine, Tx
 
 _NEWEST_ID = (1 << 63) - 1
 _ENCODER = msgspec.json.Encoder()
@@ -22,7 +19,7 @@ _DECODER = msgspec.json.Decoder(Operation)
 class KeepsOperations:
     """The verbs over an engine."""
 
-    _engine: "Engine"
+    _engine: Engine
 
     async def add_operation(self, operation: Operation) -> None:
         await self._engine.write(lambda tx: add_operation(tx, operation))
@@ -48,6 +45,14 @@ async def add_operation(tx: Tx, operation: Operation) -> None:
     if (await tx.one("count_unfinished_operations", (operation.tenant, MAX_UNFINISHED)))[0] >= MAX_UNFINISHED:
         raise Overloaded(f"{MAX_UNFINISHED} operations are under way already", retry_after_s=60)
     await tx.run("add_operation", (operation.id, operation.tenant, _text(operation)))
+    await note_deed(
+        tx,
+        operation.tenant,
+        Act.OPERATION_CREATE,
+        object_id=format_operation_id(operation.id),
+        count=operation.matched,
+        note=operation.spec.note,
+    )
     tx.hints.add(Hint.OPERATIONS)
 
 
@@ -76,6 +81,7 @@ async def cancel_operation(tx: Tx, tenant: str, operation_id: int) -> Operation 
         return seen
     ended = cancelled(seen, tx.now_at)
     await move_operation(tx, ended)
+    await note_deed(tx, tenant, Act.OPERATION_CANCEL, object_id=format_operation_id(operation_id))
     return ended
 
 

@@ -12,7 +12,6 @@ from hourhand.core.model import FOREVER, Job, JobState, Version
 from hourhand.core.plan import MissedTimes, missed_times
 from hourhand.core.run import TRIGGERS, AttemptRow, Progress, RunView
 from hourhand.ports.reading import JobCount, JobLook, JobPage, JobQuery, RunPage, RunQuery, WantRuns
-from hourhand.ports.store import Backlog
 from hourhand.stores.relational.descents import outcomes_of
 from hourhand.stores.relational.jobs import load
 from hourhand.stores.relational.rows import (
@@ -35,7 +34,6 @@ _TAG_SCAN = 10_000  # rows that a page of a tag looks at
 _DISORDER_US = 10 * SECOND_US  # outcomes are committed this much later than they finished, hardly more
 _MAX_GAPS = 100
 _MAX_WAITS = 1_000  # runs of one job that wait for their parents, which are shown
-_COUNT_BOUND = 1_000_000
 
 
 async def get_job(tx: Tx, tenant: str, job_id: int) -> Job | None:
@@ -182,25 +180,6 @@ async def list_runs(tx: Tx, tenant: str, query: RunQuery, finished: Finished) ->
     if live_states:
         return await _live_page(tx, tenant, live_states, query.limit)
     return await finished(tx, tenant, query)
-
-
-async def backlog(tx: Tx) -> Backlog:
-    """Sizes for metrics."""
-    planned, running, blocked, dead, waiting = await tx.one("count_hot", {"bound": _COUNT_BOUND})
-    first_due = [
-        row[1]
-        for (pool,) in await tx.all("all_pools")
-        for row in await tx.all("waiting_lanes", {"first": pool * 128, "last": pool * 128 + 128})
-    ]
-    return Backlog(
-        jobs=(await tx.one("count_jobs"))[0],
-        planned=planned,
-        running=running,
-        blocked=blocked,
-        dead=dead,
-        waiting=waiting,
-        oldest_due_at=min(first_due, default=None),
-    )
 
 
 async def job_as_seen(tx: Tx, record: JobRecord) -> Job:

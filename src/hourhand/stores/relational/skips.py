@@ -6,6 +6,7 @@ worker claims: planners leave it alone as they do every run that is there alread
 
 from collections.abc import Sequence
 
+from hourhand.core.deeds import Act
 from hourhand.core.fault import Fault
 from hourhand.core.identity import SKIP_LANE
 from hourhand.core.instant import format_instant
@@ -15,6 +16,7 @@ from hourhand.core.run import TRIGGER_CODES
 from hourhand.core.skipping import MAX_SKIPS, NoSuchTime, Skip, has_time, time_to_skip
 from hourhand.errors import Conflict
 from hourhand.ports.store import Hint
+from hourhand.stores.relational.deeds import note_deed
 from hourhand.stores.relational.endings import write_endings
 from hourhand.stores.relational.holding import hold_with_clock, unplanned_from
 from hourhand.stores.relational.jobs import load
@@ -35,13 +37,15 @@ async def skip_time(
     job = job_of(record)
     if job.state is not JobState.ACTIVE:
         raise Conflict("the job is paused and makes no runs; there is nothing to skip")
-    marked = {skip.scheduled_at for skip in await skips_of(tx, job_id)}
+    marked = {skip.scheduled_at: skip.note for skip in await skips_of(tx, job_id)}
     at = time_to_skip(job, at, tx.now_at, frozenset(marked))
     if at not in marked:
         if len(marked) >= MAX_SKIPS:
             raise Conflict(f"{MAX_SKIPS} coming times of this job are skipped already; pause it instead")
         await _mark(tx, job, at)
     await tx.run("add_skip", {"job_id": job_id, "scheduled_at": at, "made_at": tx.now_at, "note": note})
+    if at not in marked or marked[at] != note:
+        await note_deed(tx, tenant, Act.JOB_SKIP, job_id=job_id, scheduled_at=at, note=note)
     return Skip(job_id=job_id, scheduled_at=at, note=note, made_at=tx.now_at)
 
 
@@ -58,6 +62,7 @@ async def unskip_time(tx: Tx, settings: Settings, tenant: str, job_id: int, at: 
         raise NoSuchTime(Fault(pointer="/at", expected="a time that is skipped", got=got, hint=hint))
     await tx.all("drop_skips", (job_id, tx.array([skip.scheduled_at])))
     await _unmark(tx, record, job_of(record), skip.scheduled_at)
+    await note_deed(tx, tenant, Act.JOB_UNSKIP, job_id=job_id, scheduled_at=skip.scheduled_at)
     return skip
 
 

@@ -52,15 +52,17 @@ from hourhand.stores.relational import (
     reading,
     repair,
     reports,
+    sizes,
     skips,
     upcoming,
     waits,
 )
 from hourhand.stores.relational.answer_verbs import AnswerVerbs
-from hourhand.stores.relational.engine import Engine as Engine
+from hourhand.stores.relational.deeds import DeedReading
 from hourhand.stores.relational.membership import Settings
 from hourhand.stores.relational.operations import KeepsOperations
 from hourhand.stores.relational.tokens import RelationalTokens
+from hourhand.stores.relational.tx import Engine as Engine
 from hourhand.stores.relational.tx import Tx
 from hourhand.stores.relational.webhooks import WebhookStore
 
@@ -78,7 +80,7 @@ class Hints:
                 wake(port.Hint(hint))
 
 
-class RelationalStore(AnswerVerbs, KeepsOperations, RelationalTokens, WebhookStore):
+class RelationalStore(AnswerVerbs, KeepsOperations, RelationalTokens, WebhookStore, DeedReading):
     """Every verb that is not hot; see `ports.store` for the contract of each."""
 
     _engine: Engine
@@ -101,8 +103,10 @@ class RelationalStore(AnswerVerbs, KeepsOperations, RelationalTokens, WebhookSto
     async def ping(self) -> None:
         await self._engine.write(_nothing)
 
-    async def backlog(self) -> port.Backlog:
-        return await self._engine.read(reading.backlog)
+    async def backlog(self, tenant: str | None = None) -> port.Backlog:
+        if tenant is not None:
+            return await self._engine.read(lambda tx: sizes.backlog_of(tx, tenant))
+        return await self._engine.read(sizes.backlog)
 
     # --- jobs
     def place(self, tenant: str, spec: JobSpec) -> int | None:

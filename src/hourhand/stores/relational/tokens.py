@@ -1,16 +1,15 @@
 """Operations on API tokens, and the verbs over them. What a token proves is `core.api_token`'s."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from hourhand.core.access import Role
-from hourhand.core.api_token import MAX_TOKENS, ApiToken
+from hourhand.core.api_token import MAX_TOKENS, ApiToken, format_token_id
+from hourhand.core.deeds import Act
 from hourhand.errors import Conflict
 from hourhand.ports.tokens import TokenPage, TokenQuery
-from hourhand.stores.relational.tx import Tx
-
-if TYPE_CHECKING:
-    from hourhand.stores.relational.store import Engine
+from hourhand.stores.relational.deeds import note_deed
+from hourhand.stores.relational.tx import Engine, Tx
 
 _NEWEST_ID = (1 << 63) - 1
 
@@ -18,7 +17,7 @@ _NEWEST_ID = (1 << 63) - 1
 class RelationalTokens:
     """The verbs; see `ports.tokens` for the contract of each."""
 
-    _engine: "Engine"
+    _engine: Engine
 
     async def add_token(self, token: ApiToken) -> bool:
         return await self._engine.write(lambda tx: add_token(tx, token))
@@ -53,7 +52,10 @@ async def add_token(tx: Tx, token: ApiToken) -> bool:
         "created_by": token.created_by,
         "expires_at": token.expires_at,
     }
-    return await tx.run("add_token", values) == 1
+    if await tx.run("add_token", values) == 0:
+        return False
+    await _note(tx, Act.TOKEN_CREATE, token)
+    return True
 
 
 async def find_token(tx: Tx, token_id: int) -> ApiToken | None:
@@ -78,13 +80,18 @@ async def revoke_token(tx: Tx, tenant: str | None, token_id: int) -> ApiToken | 
     found = await find_token(tx, token_id)
     if found is None or tenant not in (None, found.tenant):
         return None
-    await tx.run("revoke_token", (token_id, tx.now_at))
+    if await tx.run("revoke_token", (token_id, tx.now_at)):
+        await _note(tx, Act.TOKEN_REVOKE, found)
     return await find_token(tx, token_id)
 
 
 async def note_token_use(tx: Tx, ids: Sequence[int]) -> None:
     """These were used now."""
     await tx.run("note_token_use", (tx.array(ids), tx.now_at))
+
+
+async def _note(tx: Tx, act: Act, token: ApiToken) -> None:
+    await note_deed(tx, token.tenant, act, object_id=format_token_id(token.id), note=token.name)
 
 
 def _token(row: Sequence[Any]) -> ApiToken:

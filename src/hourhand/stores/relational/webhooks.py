@@ -5,7 +5,7 @@ and its endpoint is `core.webhooks`'. What happened is noted by `stores.relation
 """
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -41,7 +41,7 @@ from hourhand.ports.webhooks import (
     is_disabled,
 )
 from hourhand.stores.relational.rows import from_json, to_json
-from hourhand.stores.relational.tx import Operation, T, Tx
+from hourhand.stores.relational.tx import Engine, Tx
 
 _STATES = tuple(DeliveryState)
 _PENDING = _STATES.index(DeliveryState.PENDING)
@@ -77,18 +77,6 @@ class _Happened(NamedTuple):
         if self.scheduled_at is None:
             return event_id_of_job(self.job_id, self.version or 0)
         return event_id_of_run(self.job_id, self.scheduled_at, self.attempt)
-
-
-class Engine(Protocol):
-    """Where operations are executed."""
-
-    async def write(self, operation: Operation[T]) -> T:
-        """Execute in a transaction that is durable when this returns."""
-        ...
-
-    async def read(self, operation: Operation[T]) -> T:
-        """Execute on a snapshot, beside the writers."""
-        ...
 
 
 class WebhookStore:

@@ -6,8 +6,9 @@ from contextlib import suppress
 
 import msgspec
 
-from hourhand.core.operation import Operation, joined
+from hourhand.core.operation import Operation, OperationState, joined
 from hourhand.errors import Conflict, HourhandError, Unavailable
+from hourhand.ports.acting import acting_for, actor
 from hourhand.ports.operations import OperationPage
 from hourhand.stores.sharded.asking import Shards
 
@@ -18,7 +19,10 @@ class ShardedOperations:
     _shards: Shards
 
     async def add_operation(self, operation: Operation) -> None:
-        """To every shard, each at its part of the pace; where one refuses, what others began is cancelled."""
+        """To every shard, each at its part of the pace; where one refuses, what others began is cancelled.
+
+        The last to be asked keeps who asked, once for all of them.
+        """
         count = len(self._shards)
         spec = operation.spec
         if spec.pace_us is not None:
@@ -27,11 +31,12 @@ class ShardedOperations:
         added: list[int] = []
         try:
             for index in range(count):
-                await self._shards.ask(index, lambda shard: shard.add_operation(part))
+                with acting_for(actor() if index == count - 1 else None):
+                    await self._shards.ask(index, lambda shard: shard.add_operation(part))
                 added.append(index)
         except HourhandError:
             for index in added:
-                with suppress(Unavailable, Conflict):
+                with suppress(Unavailable, Conflict), acting_for(None):
                     await self._shards.ask(
                         index, lambda shard: shard.cancel_operation(operation.tenant, operation.id)
                     )
@@ -57,7 +62,7 @@ class ShardedOperations:
         )
 
     async def cancel_operation(self, tenant: str, operation_id: int) -> Operation | None:
-        """Every part that is not done; Conflict where all are."""
+        """Every part that is not done; Conflict where all are. The first that goes on keeps who asked."""
 
         async def cancel(index: int) -> Operation | Conflict | None:
             try:
@@ -67,7 +72,13 @@ class ShardedOperations:
             except Conflict as error:
                 return error
 
-        answers = await asyncio.gather(*(cancel(index) for index in range(len(self._shards))))
+        found = await self._shards.ask_all(lambda shard: shard.get_operation(tenant, operation_id))
+        for index, part in found.items():
+            is_open = part is not None and part.state is OperationState.RUNNING
+            if is_open and isinstance(await cancel(index), Operation):
+                break
+        with acting_for(None):
+            answers = await asyncio.gather(*(cancel(index) for index in range(len(self._shards))))
         refusals = [answer for answer in answers if isinstance(answer, Conflict)]
         if not any(isinstance(answer, Operation) for answer in answers):
             if refusals:

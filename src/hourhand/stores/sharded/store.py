@@ -52,6 +52,7 @@ from hourhand.ports.reading import (
 )
 from hourhand.stores.sharded.answers import AnswerVerbs
 from hourhand.stores.sharded.asking import Shards, answers_of, by_shard, named, some_answers_of
+from hourhand.stores.sharded.deeds import ShardedDeeds
 from hourhand.stores.sharded.merging import (
     letter_key,
     merge_groups,
@@ -71,7 +72,9 @@ _GROUPS = 1_000  # groups asked of each shard, so that what is large only in sum
 _STRIDE = 389  # shares no factor with the number of buckets, so that strides meet every one
 
 
-class ShardedStore(AnswerVerbs, ShardedOperations, ShardedTokens, ShardedWebhooks, PerShardVerbs):
+class ShardedStore(
+    AnswerVerbs, ShardedOperations, ShardedTokens, ShardedWebhooks, ShardedDeeds, PerShardVerbs
+):
     """The store of an API instance over all shards; in the order of their indexes."""
 
     def __init__(self, shards: Sequence[port.Store], buckets: BucketMap) -> None:
@@ -108,8 +111,8 @@ class ShardedStore(AnswerVerbs, ShardedOperations, ShardedTokens, ShardedWebhook
     async def ping(self) -> None:
         await self._shards.ask_all(lambda shard: shard.ping())
 
-    async def backlog(self) -> port.Backlog:
-        found = list((await self._shards.ask_all(lambda shard: shard.backlog())).values())
+    async def backlog(self, tenant: str | None = None) -> port.Backlog:
+        found = list((await self._shards.ask_all(lambda shard: shard.backlog(tenant))).values())
         dues = [one.oldest_due_at for one in found if one.oldest_due_at is not None]
         return port.Backlog(
             jobs=sum(one.jobs for one in found),
@@ -119,6 +122,7 @@ class ShardedStore(AnswerVerbs, ShardedOperations, ShardedTokens, ShardedWebhook
             dead=sum(one.dead for one in found),
             waiting=sum(one.waiting for one in found),
             oldest_due_at=min(dues, default=None),
+            complete=all(one.complete for one in found),
         )
 
     async def nodes(self) -> list[port.NodeInfo]:

@@ -96,5 +96,10 @@ class SqliteStore(RelationalStore):
         segments = self._settings.segments
         return await self._engine.read(lambda tx: upcoming.upcoming(tx, query, segments, claims.look_ahead))
 
+    async def purge(self, history_before_at: int, dead_before_at: int, limit: int) -> bool:
+        more = await super().purge(history_before_at, dead_before_at, limit)
+        old = await self._engine.write(lambda tx: tx.run("purge_deeds", (limit, history_before_at)))
+        return more or old >= limit
+
     async def settle(self, worker: str, settlements: Sequence[Settlement]) -> list[Settlement]:
         return await self._engine.write(lambda tx: settling.settle(tx, worker, settlements))

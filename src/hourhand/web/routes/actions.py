@@ -258,7 +258,9 @@ async def next_times(
 async def job_versions(request: Request, job_id: JobIdText) -> Response:
     """Oldest first; the last is in force."""
     web, tenant = caller_of(request)
-    return json_answer({"data": version_answers(await web.jobs.versions(tenant, job_id_in(job_id)))})
+    number = job_id_in(job_id)
+    versions = await web.jobs.versions(tenant, number)
+    return json_answer({"data": version_answers(versions, await web.jobs.makers(tenant, number))})
 
 
 @router.get(

@@ -107,6 +107,9 @@ class VersionAnswer(SpanShape):
     """What a job was for a time."""
 
     version: int = always("Its number.", 1)
+    by: str | None = always(
+        "Who made it; null where nobody asked for it, or that is longer ago than history is kept.", "ann"
+    )
     from_: str = Field(alias="from", description="From when.", examples=[A_TIME])
     to: str | None = always("Until when; null while in force.", None)
     paused: bool = always("Whether it was paused.", False)

@@ -42,8 +42,14 @@ class SegmentList(Shape):
 
 
 class SizesAnswer(Shape):
-    """How much there is of everything; counted up to a bound, and a moment ago."""
+    """How much there is; counted up to a bound, and a moment ago. Of the tenant's own, or of everything."""
 
+    tenant: str | None = always(
+        "Whose they are; null for everything, which is told to who runs the system.", "acme"
+    )
+    complete: bool = always(
+        "False where there was too much to look through: then it is at least so many.", True
+    )
     jobs: int = always("Jobs.", 12)
     planned: int = always("Runs that are written and not yet taken.", 3)
     running: int = always("Runs in a worker's hand or between two attempts.", 1)

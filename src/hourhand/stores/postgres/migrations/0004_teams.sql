@@ -20,6 +20,25 @@ CREATE INDEX tokens_revoked ON tokens (revoked_at) WHERE revoked_at IS NOT NULL;
 CREATE INDEX tokens_expiring ON tokens (expires_at) WHERE expires_at IS NOT NULL;
 
 -- --- deeds: who did what
+-- One row for each thing that somebody changed, written with the change. One partition a day, by its time, which is
+-- dropped as a whole: what a large import leaves behind costs nothing to forget. job_id: also of runs and backfills;
+-- object_id: of what is neither a job nor a run.
+CREATE SEQUENCE deeds_id;
+CREATE TABLE deeds (
+    at           bigint NOT NULL,
+    id           bigint NOT NULL DEFAULT nextval('deeds_id'),
+    job_id       bigint,
+    scheduled_at bigint,
+    version      integer,
+    count        integer,
+    tenant       text COLLATE "C" NOT NULL,
+    subject      text COLLATE "C" NOT NULL,
+    via          text COLLATE "C" NOT NULL,
+    action       text COLLATE "C" NOT NULL,
+    object_id    text,
+    note         text,
+    request_id   text
+) PARTITION BY RANGE (at);
 
 -- --- limits and quotas
 

@@ -20,6 +20,25 @@ CREATE INDEX tokens_revoked ON tokens (revoked_at) WHERE revoked_at IS NOT NULL;
 CREATE INDEX tokens_expiring ON tokens (expires_at) WHERE expires_at IS NOT NULL;
 
 -- --- deeds: who did what
+-- One row for each thing that somebody changed, written with the change. In order of arrival, so that old ones are dropped
+-- from the front, by id. job_id: also of runs and backfills; object_id: of what is neither a job nor a run.
+CREATE TABLE deeds (
+    id           INTEGER PRIMARY KEY,
+    at           INTEGER NOT NULL,
+    job_id       INTEGER,
+    scheduled_at INTEGER,
+    version      INTEGER,
+    count        INTEGER,
+    tenant       TEXT NOT NULL,
+    subject      TEXT NOT NULL,
+    via          TEXT NOT NULL,
+    action       TEXT NOT NULL,
+    object_id    TEXT,
+    note         TEXT,
+    request_id   TEXT
+);
+CREATE INDEX deeds_newest ON deeds (tenant, at, id);
+CREATE INDEX deeds_job ON deeds (job_id, at, id) WHERE job_id IS NOT NULL;
 
 -- --- limits and quotas
 

@@ -18,7 +18,7 @@ export function Versions({ id, version }) {
       ${shown.map(
         (one) => html`<li key=${one.version}>
           <span class="num">${one.version}</span>
-          <div><p><${When} at=${one.from} zone=${one.job?.tz} /></p><p class="faint">${one.changes}</p></div>
+          <div><p><${When} at=${one.from} zone=${one.job?.tz} />${one.by && html` <span class="faint">by <bdi>${cut(one.by, 60)}</bdi></span>`}</p><p class="faint">${one.changes}</p></div>
         </li>`,
       )}
     </ol>
