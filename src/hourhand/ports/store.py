@@ -27,6 +27,7 @@ from hourhand.core.lanes import Cursor as Cursor
 from hourhand.core.log import LogChunk, LogPlace
 from hourhand.core.model import Job, JobSpec, Version
 from hourhand.core.plan import ClockPlan, MisfireGroup, MissedTimes
+from hourhand.core.quota import OverQuota
 from hourhand.core.run import (
     AttemptFacts,
     ClaimedRun,
@@ -39,6 +40,7 @@ from hourhand.core.why import RunFacts
 from hourhand.ports.audit import AuditVerbs
 from hourhand.ports.backfills import BackfillVerbs
 from hourhand.ports.operations import OperationVerbs
+from hourhand.ports.quotas import QuotaVerbs
 from hourhand.ports.reading import (
     DeadGroup,
     DeadPage,
@@ -88,6 +90,9 @@ class Unfit(msgspec.Struct, frozen=True, kw_only=True):
     """A draft that was not stored because it may not follow whom it is to follow."""
 
     why: str
+
+
+Refused = Refusal | Unfit | OverQuota
 
 
 class JobEdit(msgspec.Struct, frozen=True, kw_only=True):
@@ -216,7 +221,7 @@ class Backlog(msgspec.Struct, frozen=True, kw_only=True):
 Decide = Callable[[Job, int], JobEdit]
 
 
-class Store(BackfillVerbs, AuditVerbs, UpcomingVerbs, OperationVerbs, Protocol):
+class Store(BackfillVerbs, AuditVerbs, UpcomingVerbs, OperationVerbs, QuotaVerbs, Protocol):
     """Every verb of the only truth; those about backfills, skipped times and reruns are in `ports.backfills`,
     what an audit reads in `ports.audit`, and what is offered to workers in `ports.upcoming`."""
 
@@ -249,7 +254,7 @@ class Store(BackfillVerbs, AuditVerbs, UpcomingVerbs, OperationVerbs, Protocol):
         """
         ...
 
-    async def create_jobs(self, drafts: Sequence[JobDraft]) -> list[Job | Refusal | Unfit]:
+    async def create_jobs(self, drafts: Sequence[JobDraft]) -> list[Job | Refused]:
         """Store each with its clock joined and its near times planned, or say why not.
 
         A draft may follow jobs that come before it in the same batch.

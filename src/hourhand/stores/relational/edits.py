@@ -42,6 +42,7 @@ from hourhand.stores.relational.membership import (
     leave,
     planned_to,
 )
+from hourhand.stores.relational.quotas import check_edit
 from hourhand.stores.relational.rows import (
     JobRecord,
     UnstartedRow,
@@ -133,8 +134,8 @@ async def delete_job(
     await _keep_version(tx, record)
     tombstone = (job_id, record.version + 1, tenant, cut, record.until, record.paused, 1, None, record.spec)
     await tx.insert("add_version", [tombstone])
-    await tx.run("drop_job", (job_id,))
     await leave_set(tx, job)
+    await tx.run("drop_job", (job_id,))  # last, for it holds what is counted of the tenant
     return Changed(job=job, effective_from=cut)
 
 
@@ -192,14 +193,13 @@ async def _apply(tx: Tx, settings: Settings, record: JobRecord, old: Job, edit: 
         effective_from = version_from = max(tx.now_at, record.version_from)
     attend = attend_at(job, settings.keep_us)
     await _keep_version(tx, record)
-    await tx.run(
-        "replace_job",
-        job_values(job, version_from=version_from, clock_id=clock_id, attend_at=attend, lane=lane),
-    )
     if job.spec.set_name != old.spec.set_name:
         await leave_set(tx, old)
         await join_sets(tx, [job])
     await enrolment.write()
+    values = job_values(job, version_from=version_from, clock_id=clock_id, attend_at=attend, lane=lane)
+    await tx.run("replace_job", values)  # last, for it holds what is counted of the tenant
+    await check_edit(tx, settings, job.tenant, record.spec, values["spec"])
     tx.hints |= {Hint.JOBS, Hint.RUNS}
     return Changed(job=job, effective_from=effective_from)
 

@@ -14,6 +14,8 @@ from hourhand.stores.relational.descents import drop_waits
 from hourhand.stores.relational.endings import end_unstarted
 from hourhand.stores.relational.holding import unplanned_from
 from hourhand.stores.relational.jobs import add_beside, hold, load, run_of_request
+from hourhand.stores.relational.membership import Settings
+from hourhand.stores.relational.quotas import take_runs
 from hourhand.stores.relational.reading import get_run
 from hourhand.stores.relational.rows import UnstartedRow
 from hourhand.stores.relational.slots import hand_on
@@ -53,7 +55,9 @@ async def dead_groups(tx: Tx, tenant: str, by: str, limit: int) -> list[DeadGrou
     return [DeadGroup(value=row[0], count=row[1], sample=_letter(row[2:])) for row in rows]
 
 
-async def requeue(tx: Tx, tenant: str, keys: Sequence[RunKey], downstream: bool = False) -> list[RunKey]:
+async def requeue(
+    tx: Tx, settings: Settings, tenant: str, keys: Sequence[RunKey], downstream: bool = False
+) -> list[RunKey]:
     """The same runs go on: fence kept, tries reset, due now; with what was skipped because of them if asked for."""
     moved = []
     for key in keys:
@@ -68,6 +72,7 @@ async def requeue(tx: Tx, tenant: str, keys: Sequence[RunKey], downstream: bool 
             await reopen_wave(tx, tenant, key.job_id, key.scheduled_at)
         moved.append(key)
     if moved:
+        await take_runs(tx, settings, tenant, len(moved))
         tx.hints.add(Hint.RUNS)
     return moved
 
@@ -79,7 +84,9 @@ async def discard(tx: Tx, tenant: str, keys: Sequence[RunKey]) -> list[RunKey]:
     ]
 
 
-async def rerun(tx: Tx, tenant: str, key: RunKey, request_key: str | None) -> RunKey | None:
+async def rerun(
+    tx: Tx, settings: Settings, tenant: str, key: RunKey, request_key: str | None
+) -> RunKey | None:
     """A new run of the job as it is now, which names the one that it repeats."""
     record = await hold(tx, tenant, key.job_id)
     run = None if record is None else await get_run(tx, tenant, key)
@@ -94,7 +101,7 @@ async def rerun(tx: Tx, tenant: str, key: RunKey, request_key: str | None) -> Ru
     known = await run_of_request(tx, key.job_id, request_key)
     if known is not None:
         return known
-    made = await add_beside(tx, record, Trigger.RERUN, request_key)
+    made = await add_beside(tx, settings, record, Trigger.RERUN, request_key)
     link = {"job_id": key.job_id, "scheduled_at": made.scheduled_at, "of_at": key.scheduled_at}
     await tx.run("add_rerun", {**link, "made_at": tx.now_at})
     return made

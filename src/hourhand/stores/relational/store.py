@@ -45,6 +45,7 @@ from hourhand.stores.relational import (
     logs,
     marks,
     nodes,
+    quotas,
     reading,
     repair,
     reports,
@@ -54,6 +55,7 @@ from hourhand.stores.relational import (
 )
 from hourhand.stores.relational.membership import Settings
 from hourhand.stores.relational.operations import KeepsOperations
+from hourhand.stores.relational.quotas import KeepsQuotas
 from hourhand.stores.relational.tx import Operation, T, Tx
 
 
@@ -86,7 +88,7 @@ class Hints:
                 wake(port.Hint(hint))
 
 
-class RelationalStore(KeepsOperations):
+class RelationalStore(KeepsOperations, KeepsQuotas):
     """Every verb that is not hot; see `ports.store` for the contract of each."""
 
     def __init__(self, engine: Engine, settings: Settings, hints: Hints, finished: reading.Finished) -> None:
@@ -114,7 +116,7 @@ class RelationalStore(KeepsOperations):
     def place(self, tenant: str, spec: JobSpec) -> int | None:
         return None
 
-    async def create_jobs(self, drafts: Sequence[port.JobDraft]) -> list[Job | port.Refusal | port.Unfit]:
+    async def create_jobs(self, drafts: Sequence[port.JobDraft]) -> list[Job | port.Refused]:
         return await self._engine.write(lambda tx: jobs.create_jobs(tx, self._settings, drafts))
 
     async def change_job(
@@ -165,7 +167,9 @@ class RelationalStore(KeepsOperations):
     async def add_run(
         self, tenant: str, job_id: int, request_key: str | None, *, downstream: bool = False
     ) -> RunKey | None:
-        return await self._engine.write(lambda tx: jobs.add_run(tx, tenant, job_id, request_key, downstream))
+        return await self._engine.write(
+            lambda tx: jobs.add_run(tx, self._settings, tenant, job_id, request_key, downstream)
+        )
 
     async def read_jobs(self, ids: Sequence[int]) -> list[Job]:
         return await self._engine.read(lambda tx: upcoming.read_jobs(tx, ids))
@@ -191,7 +195,9 @@ class RelationalStore(KeepsOperations):
 
     # --- reruns
     async def rerun(self, tenant: str, key: RunKey, request_key: str | None) -> RunKey | None:
-        return await self._engine.write(lambda tx: letters.rerun(tx, tenant, key, request_key))
+        return await self._engine.write(
+            lambda tx: letters.rerun(tx, self._settings, tenant, key, request_key)
+        )
 
     # --- backfills
     async def add_backfill(self, tenant: str, job_id: int, decide: DecideBackfill) -> Backfill | None:
@@ -255,6 +261,7 @@ class RelationalStore(KeepsOperations):
         self._progress_after, full = await self._engine.write(
             lambda tx: reports.drop_progress(tx, after, limit)
         )
+        more |= await self._engine.write(lambda tx: quotas.rate_jobs(tx, limit))
         return more or full
 
     async def tidy(self) -> None:
@@ -347,7 +354,9 @@ class RelationalStore(KeepsOperations):
         return await self._engine.read(lambda tx: letters.dead_groups(tx, tenant, by, limit))
 
     async def requeue(self, tenant: str, keys: Sequence[RunKey], *, downstream: bool = False) -> list[RunKey]:
-        return await self._engine.write(lambda tx: letters.requeue(tx, tenant, keys, downstream))
+        return await self._engine.write(
+            lambda tx: letters.requeue(tx, self._settings, tenant, keys, downstream)
+        )
 
     async def discard(self, tenant: str, keys: Sequence[RunKey]) -> list[RunKey]:
         return await self._engine.write(lambda tx: letters.discard(tx, tenant, keys))
