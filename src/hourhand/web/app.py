@@ -10,6 +10,7 @@ from hourhand.clock import Clock
 from hourhand.core.instant import DAY_US
 from hourhand.ids import IdSource
 from hourhand.ports.identity import Authenticator
+from hourhand.ports.limits import Limits
 from hourhand.ports.store import Store
 from hourhand.services.audit import Audit
 from hourhand.services.backfills import Backfills
@@ -29,6 +30,7 @@ from hourhand.web.guards import BodyLimit, HostGuard
 from hourhand.web.identity import Identity
 from hourhand.web.observing import HttpMetrics, Observer
 from hourhand.web.openapi import describe
+from hourhand.web.request_limit import RequestLimit
 from hourhand.web.routes import PLACED, methods_at
 
 _KEEP_US = 30 * DAY_US  # of history, where nobody says otherwise
@@ -49,11 +51,12 @@ def create_app(
     events: EventLog | None = None,
     recent: Recent | None = None,
     authenticators: Sequence[Authenticator] | None = None,
+    limits: Limits | None = None,
 ) -> FastAPI:
     """An ASGI application over these services.
 
     `parts` tells what is wrong with the process, for /readyz. Without `authenticators` everybody may do
-    everything, which is for loopback only. Whoever stops the server closes `events`
+    everything, which is for loopback only. Without `limits` nobody's requests are counted. Whoever stops the server closes `events`
     first: streams end only then.
     """
     settings = settings or WebSettings()
@@ -84,6 +87,7 @@ def create_app(
         overview=Overview(store=store, clock=clock, recent=recent or Recent(clock=clock)),
         settings=settings,
         identity=Identity(authenticators),
+        request_limit=RequestLimit(limit=settings.requests, limits=limits, clock=clock, registry=registry),
     )
     app.openapi = lambda: describe(app)  # type: ignore[method-assign]
     app.router.routes.extend(PLACED.routes)

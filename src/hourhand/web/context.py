@@ -7,6 +7,7 @@ from fastapi import Request
 from prometheus_client import CollectorRegistry
 
 from hourhand.clock import Clock
+from hourhand.core.bucket import Limit
 from hourhand.ports.store import Store
 from hourhand.services.audit import Audit
 from hourhand.services.backfills import Backfills
@@ -23,6 +24,7 @@ from hourhand.services.why import Why
 from hourhand.web.access import CALLER, Caller
 from hourhand.web.documents import DocumentRules
 from hourhand.web.identity import Identity
+from hourhand.web.request_limit import RequestLimit
 
 Parts = Callable[[], Mapping[str, str | None]]  # each part of the process, and what is wrong with it
 
@@ -32,6 +34,7 @@ class WebSettings(msgspec.Struct, frozen=True, kw_only=True):
 
     url: str = ""  # the address that people and targets use, where it is not loopback
     documents: DocumentRules = DocumentRules()
+    requests: Limit | None = None  # of one user
 
 
 class WebContext(msgspec.Struct, frozen=True, kw_only=True):
@@ -54,6 +57,7 @@ class WebContext(msgspec.Struct, frozen=True, kw_only=True):
     overview: Overview
     settings: WebSettings
     identity: Identity
+    request_limit: RequestLimit
 
 
 def is_ready(parts: Mapping[str, str | None]) -> bool:
