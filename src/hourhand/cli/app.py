@@ -16,6 +16,7 @@ from hourhand.cli import (
     operations,
     processes,
     queue,
+    quotas,
     runs,
     schedules,
     simulating,
@@ -55,6 +56,7 @@ def build(launch: Launch) -> typer.Typer:
         ("backfill", backfill, "Runs for times that have passed."),
         ("dlq", dlq, "Dead letters."),
         ("operations", operations, "One action on all jobs or dead letters that match."),
+        ("quota", quotas, "What tenants may have and what they have."),
         ("dag", graphs, "Graphs of jobs that follow each other."),
     )
     for name, module, help in groups:

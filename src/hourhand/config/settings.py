@@ -32,7 +32,7 @@ from hourhand.core.bucket import Limit
 from hourhand.core.instant import DAY_US, HOUR_US, MINUTE_US, SECOND_US
 from hourhand.core.model import DEFAULT_POOL, MAX_PAYLOAD_BYTES
 from hourhand.core.plan import MAX_LEAD_US
-from hourhand.core.quota import MOST
+from hourhand.core.quota import MOST, MOST_RUNS
 
 ENVIRONMENT_PREFIX = "HOURHAND_"
 CLIENT_VARIABLES = ("HOURHAND_URL", "HOURHAND_TOKEN", "HOURHAND_TENANT")  # read by client and CLI
@@ -258,7 +258,7 @@ class LimitSettings:
         Whole(low=0, high=MOST), 0, "jobs of a tenant for which no quota is set; 0: no limit"
     )
     runs_per_minute: int = _setting(
-        Whole(low=0, high=1_000_000), 0, "runs a minute of such a tenant; 0: no limit"
+        Whole(low=0, high=MOST_RUNS), 0, "runs a minute of such a tenant; 0: no limit"
     )
     document_bytes: int = _setting(
         Size(low=0, high=MOST), 0, "bytes of all job documents of such a tenant; 0: no limit", key="documents"

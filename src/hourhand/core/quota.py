@@ -20,6 +20,7 @@ NO_LIMIT = 0
 RATE_UNIT = 1_000  # rates are whole thousandths of a run a minute
 RETRY_AFTER_S = 60  # where only a deletion makes room, nobody knows when
 MOST = 1_000_000_000_000  # that can be set as a limit
+MOST_RUNS = 1_000_000  # a minute
 _COUNTED_FROM = 20_089 * DAY_US  # 2025-01-01, so that the same rule has the same rate always
 _COUNTED_US = 1_461 * DAY_US  # four years, one of them a leap year
 

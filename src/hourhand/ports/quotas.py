@@ -18,6 +18,7 @@ class TenantStanding(msgspec.Struct, frozen=True, kw_only=True):
     """What a tenant may have, of that what was set for it alone, and what it has."""
 
     tenant: str
+    defaults: Quota  # of a tenant for which nothing is set
     quota: Quota
     override: QuotaOverride
     use: Use

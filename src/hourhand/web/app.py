@@ -19,6 +19,7 @@ from hourhand.services.graphs import Graphs
 from hourhand.services.jobs import Jobs
 from hourhand.services.operations import Operations
 from hourhand.services.overview import Overview
+from hourhand.services.quotas import Quotas
 from hourhand.services.recent import Recent
 from hourhand.services.reports import Reports
 from hourhand.services.run_logs import RunLogs
@@ -74,6 +75,7 @@ def create_app(
         graphs=Graphs(store=store, clock=clock),
         runs=runs,
         why=Why(store=store, clock=clock, horizon_us=runs.horizon_us),
+        quotas=Quotas(store=store, payload_bytes=settings.documents.payload_bytes),
         reports=reports or Reports(store=store),
         backfills=backfills or Backfills(store=store, ids=IdSource(clock), clock=clock, keep_us=_KEEP_US),
         audit=audit or Audit(store=store, clock=clock, keep_us=_KEEP_US),

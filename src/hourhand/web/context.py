@@ -17,6 +17,7 @@ from hourhand.services.jobs import Jobs
 from hourhand.services.node import Degraded
 from hourhand.services.operations import Operations
 from hourhand.services.overview import Overview
+from hourhand.services.quotas import Quotas
 from hourhand.services.reports import Reports
 from hourhand.services.run_logs import RunLogs
 from hourhand.services.runs import Runs
@@ -47,6 +48,7 @@ class WebContext(msgspec.Struct, frozen=True, kw_only=True):
     audit: Audit
     operations: Operations
     why: Why
+    quotas: Quotas
     reports: Reports
     logs: RunLogs
     store: Store

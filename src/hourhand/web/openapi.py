@@ -21,6 +21,7 @@ from hourhand.web.schema import (
     JobDocument,
     OperationDocument,
     PauseDocument,
+    QuotaDocument,
     RunDocument,
     ScheduleDocument,
     SkipDocument,
@@ -38,6 +39,7 @@ _DOCUMENTS = (
     OperationDocument,
     ScheduleDocument,
     ReportDocument,
+    QuotaDocument,
     Problem,
 )
 _MEANINGS = {
@@ -55,7 +57,7 @@ _MEANINGS = {
     500: "Something unexpected; the log has it under the request id.",
     503: "The store cannot be reached or cannot write right now.",
 }
-_ALWAYS = (403, 422, 500, 503)
+_ALWAYS = (403, 422, 429, 500, 503)
 _WITH_BODY = (400, 413, 415)
 
 

@@ -51,13 +51,13 @@ async def standings(tx: Tx, settings: Settings, tenants: Iterable[str]) -> dict[
 
 async def standing(tx: Tx, settings: Settings, tenant: str) -> TenantStanding:
     """The same of one, as the port says it."""
-    return _told(tenant, (await standings(tx, settings, [tenant]))[tenant])
+    return _told(settings, tenant, (await standings(tx, settings, [tenant]))[tenant])
 
 
 async def tenants(tx: Tx, settings: Settings, after: str, limit: int) -> TenantPage:
     """A page of tenants by name."""
     rows = await tx.all("tenants_page", (after, limit))
-    found = tuple(_told(row[0], _standing(settings, row)) for row in rows)
+    found = tuple(_told(settings, row[0], _standing(settings, row)) for row in rows)
     return TenantPage(tenants=found, next_after=found[-1].tenant if len(found) == limit else None)
 
 
@@ -211,8 +211,10 @@ def _standing(settings: Settings, row: Sequence[Any]) -> Standing:
     )
 
 
-def _told(tenant: str, one: Standing) -> TenantStanding:
-    return TenantStanding(tenant=tenant, quota=one.whole, override=one.override, use=one.use)
+def _told(settings: Settings, tenant: str, one: Standing) -> TenantStanding:
+    return TenantStanding(
+        tenant=tenant, defaults=settings.quota, quota=one.whole, override=one.override, use=one.use
+    )
 
 
 def _runs_key(tenant: str) -> str:

@@ -16,6 +16,7 @@ from hourhand.web.routes import (
     jobs,
     operations,
     page,
+    quotas,
     reports,
     runs,
     schedules,
@@ -40,6 +41,7 @@ for _module in (
     audits,
     schedules,
     events,
+    quotas,
     operations,
 ):
     API.routes.extend(_module.router.routes)
