@@ -158,7 +158,11 @@ async def take_tokens(tx: Tx, key: str, limit: Limit, least: int, most: int) -> 
 async def rate_jobs(tx: Tx, limit: int) -> bool:
     """Compute the rate of jobs that were written by a version without it; True while there are more."""
     rows = await tx.all("unrated_jobs", (limit,))
-    rates = [(row[0], rate_of(decode_spec(row[1])) if row[2] is not None else 0) for row in rows]
+    rates = [
+        # one without a clock that is not paused has had its last time
+        (job_id, rate_of(decode_spec(spec)) if paused or clock_id is not None else 0)
+        for job_id, spec, clock_id, paused in rows
+    ]
     if rates:
         await tx.run("rate_jobs", (to_json(rates),))
     return len(rows) >= limit

@@ -36,7 +36,7 @@ DELETE FROM buckets WHERE key IN (
     SELECT key FROM buckets WHERE full_at < $1 ORDER BY full_at LIMIT $2 FOR UPDATE SKIP LOCKED);
 
 -- unrated_jobs: jobs that a version wrote that knew no rates, held
-SELECT id, spec, clock_id FROM jobs WHERE rate IS NULL ORDER BY id LIMIT $1 FOR UPDATE SKIP LOCKED;
+SELECT id, spec, clock_id, paused FROM jobs WHERE rate IS NULL ORDER BY id LIMIT $1 FOR UPDATE SKIP LOCKED;
 
 -- rate_jobs: how many runs a minute jobs make
 UPDATE jobs SET rate = (given.value ->> 1)::bigint

@@ -36,7 +36,7 @@ DELETE FROM buckets WHERE key IN (
     SELECT key FROM buckets WHERE full_at < ? ORDER BY full_at LIMIT ?);
 
 -- unrated_jobs: jobs that a version wrote that knew no rates
-SELECT id, spec, clock_id FROM jobs WHERE rate IS NULL ORDER BY id LIMIT ?;
+SELECT id, spec, clock_id, paused FROM jobs WHERE rate IS NULL ORDER BY id LIMIT ?;
 
 -- rate_jobs: how many runs a minute jobs make
 UPDATE jobs SET rate = given.value ->> 1 FROM json_each(?) AS given WHERE jobs.id = given.value ->> 0;
