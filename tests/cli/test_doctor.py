@@ -152,3 +152,26 @@ def test_a_lease_server_that_is_away_or_has_no_package_says_so(
     assert missing.code == 8
     assert "pip install 'hourhand[redis]'" in missing.out
     assert "canary" not in told.out + missing.out
+
+
+def test_where_requests_are_counted_is_asked(
+    hourhand, monkeypatch: pytest.MonkeyPatch, own_redis: Callable[..., RedisServer]
+) -> None:
+    server = own_redis()
+    monkeypatch.setenv("HOURHAND_LIMITS_URL", server.url)
+    told = hourhand("doctor", "--json", examine=Wired().examine)
+    assert told.code == 0, told.out
+    assert told.json["servers"][-1]["what"] == "limits"
+    assert "counted in" in told.json["servers"][-1]["seen"]
+    server.kill()
+    told = hourhand("doctor", examine=Wired().examine)
+    assert told.code == 8
+    assert "until then requests are not limited" in told.out
+
+
+def test_counting_in_redis_without_its_package(hourhand, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOURHAND_LIMITS_URL", "redis://127.0.0.1:1")
+    monkeypatch.setitem(sys.modules, "hourhand.limits.redis", None)
+    told = hourhand("doctor", examine=Wired().examine)
+    assert told.code == 8
+    assert "pip install 'hourhand[redis]'" in told.out

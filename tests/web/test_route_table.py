@@ -151,6 +151,7 @@ async def test_no_dry_run_changes_anything(
         "pause_backfill": None,
         "resume_backfill": None,
         "cancel_backfill": None,
+        "set_quota": {"jobs": 1},
         "requeue_dead_letters": {"ids": [dead_id]},
         "discard_dead_letters": {"filter": {}},
     }
@@ -161,6 +162,7 @@ async def test_no_dry_run_changes_anything(
         named = {
             "{job_id}": job_id,
             "{run_id}": dead_id if route.name == "rerun_run" else waiting_id,
+            "{tenant}": "default",
             "{backfill_id}": backfill_id,
             "{operation_id}": operation_id,
             "{key:path}": "a",
@@ -177,7 +179,7 @@ async def test_no_dry_run_changes_anything(
 
 async def _everything(client: httpx2.AsyncClient, job_id: str) -> list[Any]:
     of_job = (f"/jobs/{job_id}/{word}" for word in ("history", "versions", "status"))
-    paths = ("/jobs", *of_job, "/dead-letters", "/backfills", "/operations")
+    paths = ("/jobs", *of_job, "/dead-letters", "/backfills", "/quota", "/operations")
     return [(await client.get(f"/v1{path}")).json() for path in paths]
 
 

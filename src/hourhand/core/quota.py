@@ -166,6 +166,6 @@ def fitting(
 def _rate(key: str) -> int:
     rule = parse_key(key)
     if isinstance(rule, Every):
-        return max(1, MINUTE_US * RATE_UNIT // rule.interval_us)
+        return -(-MINUTE_US * RATE_UNIT // rule.interval_us)
     count = rule.count(_COUNTED_FROM, _COUNTED_FROM + _COUNTED_US)
-    return max(1, count * RATE_UNIT * MINUTE_US // _COUNTED_US)
+    return max(1, -(-count * RATE_UNIT * MINUTE_US // _COUNTED_US))

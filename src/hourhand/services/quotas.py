@@ -33,9 +33,13 @@ class Quotas:
         if not is_tenant(tenant):
             raise NotFound(f"there can be no such tenant; expected {TENANT_WORDS}")
         faults = [
-            Fault(pointer=f"/{name}", expected=f"a whole number from 0 to {highest:,}", got=f"{value:,}")
+            Fault(
+                pointer=f"/{name}",
+                expected=f"a whole number from 0 to {_HIGHEST.get(name, MOST):,}",
+                got=f"{value:,}",
+            )
             for name, value in msgspec.structs.asdict(override).items()
-            if value is not None and not 0 <= value <= (highest := _HIGHEST.get(name, MOST))
+            if value is not None and not 0 <= value <= _HIGHEST.get(name, MOST)
         ]
         if faults:
             raise Invalid(f"{faults[0].pointer}: expected {faults[0].expected}", faults)
