@@ -252,3 +252,26 @@ def test_passwords_that_everybody_tries_first_are_findings_beyond_this_machine(
         "postgres://hourhand@db.example.com/x",
     ):
         assert found(url) == []
+
+
+def test_where_requests_are_counted_is_asked(
+    hourhand, monkeypatch: pytest.MonkeyPatch, own_redis: Callable[..., RedisServer]
+) -> None:
+    server = own_redis()
+    monkeypatch.setenv("HOURHAND_LIMITS_URL", server.url)
+    told = hourhand("doctor", "--json", examine=Wired().examine)
+    assert told.code == 0, told.out
+    assert told.json["servers"][-1]["what"] == "limits"
+    assert "counted in" in told.json["servers"][-1]["seen"]
+    server.kill()
+    told = hourhand("doctor", examine=Wired().examine)
+    assert told.code == 8
+    assert "until then requests are not limited" in told.out
+
+
+def test_counting_in_redis_without_its_package(hourhand, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOURHAND_LIMITS_URL", "redis://127.0.0.1:1")
+    monkeypatch.setitem(sys.modules, "hourhand.limits.redis", None)
+    told = hourhand("doctor", examine=Wired().examine)
+    assert told.code == 8
+    assert "pip install 'hourhand[redis]'" in told.out

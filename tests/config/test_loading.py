@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 
 from hourhand.config import Flag, Loaded, Settings, load
-from hourhand.config.kinds import KNOWN_SECRETS
+from hourhand.config.kinds import KNOWN_SECRETS, Rate, RedisUrl
 from hourhand.config.settings import keys
+from hourhand.core.bucket import Limit
 from hourhand.core.shell import RUN_VARIABLES
 from hourhand.errors import CannotStart
 
@@ -434,3 +435,37 @@ def test_lease_servers_by_url(read, url: str) -> None:
     assert loaded.settings().leases.url == url
     [shown] = [one.shown for one in loaded.effective if one.key.path == "leases.url"]
     assert shown == url.replace("canary", "***")
+
+
+@pytest.mark.parametrize(
+    ("text", "burst", "per_s", "shown"),
+    [("1000/10s", 1_000, 100, "1000/10s"), ("100/s", 100, 100, "100/1s"), ("60 / 1m", 60, 1, "60/1m")],
+)
+def test_a_rate_is_so_many_in_a_time(text: str, burst: int, per_s: float, shown: str) -> None:
+    kind = Rate()
+    limit = kind.parse(text)
+    assert limit == Limit(burst=burst, per_s=per_s)
+    assert kind.show(limit) == shown
+    assert kind.parse(kind.show(limit)) == limit
+
+
+@pytest.mark.parametrize("text", ["", "0", 0])
+def test_no_rate_is_no_limit(text: object) -> None:
+    assert Rate().parse(text) is None
+    assert Rate().show(None) == ""
+
+
+@pytest.mark.parametrize(
+    "text", ["10", "10/", "/s", "0/s", "1.5/s", "10/2d", "10/0s", "-1/s", "9999999/1ms", True]
+)
+def test_what_is_no_rate(text: object) -> None:
+    with pytest.raises(ValueError, match="so many in a time"):
+        Rate().parse(text)
+
+
+def test_where_requests_are_counted_shows_no_password() -> None:
+    kind = RedisUrl()
+    assert kind.show(kind.parse("redis://:geheim@host:6379/0")) == "redis://:***@host:6379/0"
+    for wrong in ("etcd://host", "host", "redis://"):
+        with pytest.raises(ValueError, match="redis://"):
+            kind.parse(wrong)

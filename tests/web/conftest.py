@@ -12,6 +12,7 @@ from hourhand.core.instant import MINUTE_US
 from hourhand.core.specification import SpecLimits
 from hourhand.ids import IdSource
 from hourhand.ports.identity import Authenticator
+from hourhand.ports.limits import Limits
 from hourhand.services.jobs import Jobs
 from hourhand.services.runs import Runs
 from hourhand.stores.sqlite.store import SqliteStore
@@ -41,16 +42,19 @@ def make_app(store: SqliteStore, clock: ManualClock) -> MakeApp:
         settings: WebSettings | None = None,
         parts: Parts = dict,
         authenticators: Sequence[Authenticator] | None = None,
+        limits: Limits | None = None,
+        registry: CollectorRegistry | None = None,
     ) -> FastAPI:
         return create_app(
             jobs=Jobs(store=store, ids=IdSource(clock, seed=1), clock=clock, limits=SpecLimits()),
             runs=Runs(store=store, clock=clock, horizon_us=MINUTE_US),
             store=store,
             clock=clock,
-            registry=CollectorRegistry(),
+            registry=registry or CollectorRegistry(),
             settings=settings,
             parts=parts,
             authenticators=authenticators,
+            limits=limits,
         )
 
     return make

@@ -161,6 +161,7 @@ async def test_no_dry_run_changes_anything(
         "rotate_webhook": None,
         "try_webhook": None,
         "redeliver_event": None,
+        "set_quota": {"jobs": 1},
         "requeue_dead_letters": {"ids": [dead_id]},
         "discard_dead_letters": {"filter": {}},
         "create_token": {"name": "ci", "role": "admin", "expires_in": "1d"},
@@ -173,6 +174,7 @@ async def test_no_dry_run_changes_anything(
         named = {
             "{job_id}": job_id,
             "{run_id}": dead_id if route.name == "rerun_run" else waiting_id,
+            "{tenant}": "default",
             "{backfill_id}": backfill_id,
             "{operation_id}": operation_id,
             "{token_id}": token_id,
@@ -192,7 +194,7 @@ async def test_no_dry_run_changes_anything(
 
 async def _everything(client: httpx2.AsyncClient, job_id: str) -> list[Any]:
     of_job = (f"/jobs/{job_id}/{word}" for word in ("history", "versions", "status"))
-    paths = ("/jobs", *of_job, "/dead-letters", "/backfills", "/operations", "/tokens", "/webhooks")
+    paths = ("/jobs", *of_job, "/dead-letters", "/backfills", "/operations", "/quota", "/tokens", "/webhooks")
     return [(await client.get(f"/v1{path}")).json() for path in paths]
 
 

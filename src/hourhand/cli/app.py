@@ -18,6 +18,7 @@ from hourhand.cli import (
     operations,
     processes,
     queue,
+    quotas,
     runs,
     schedules,
     simulating,
@@ -70,6 +71,7 @@ def build(launch: Launch) -> typer.Typer:
         ("cluster", cluster, "The processes, and who plans what."),
         ("completion", completion, "Completion for bash, zsh and fish."),
         ("webhooks", webhooks, "Endpoints that are told of events."),
+        ("quota", quotas, "What tenants may have and what they have."),
         ("dag", graphs, "Graphs of jobs that follow each other."),
     )
     for name, module, help in groups:

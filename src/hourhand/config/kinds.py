@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from typing import Protocol
 from urllib.parse import urlsplit
 
-from hourhand.core.instant import format_duration, parse_duration
+from hourhand.core.bucket import Limit
+from hourhand.core.instant import DAY_US, SECOND_US, format_duration, parse_duration
 from hourhand.core.secrecy import MIN_KEY_BYTES, why_weak
 from hourhand.core.signature import MIN_SECRET_BYTES, parse_secret
 from hourhand.core.url import masked_store_url, masked_url
@@ -25,6 +26,8 @@ _LEASES_URL = re.compile(
     r"(?:rediss?://(?:[^\s@/?#]*@)?[^\s@/?#]+(?:/\d*)?(?:\?\S*)?|etcds?://(?:[^\s@/?#]*@)?[^\s@/?#]+/?)",
     re.ASCII,
 )
+_REDIS_URL = re.compile(r"rediss?://(?:[^\s@/?#]*@)?[^\s@/?#]+(?:/\d*)?(?:\?\S*)?", re.ASCII)
+_RATE = re.compile(r"(\d{1,7})\s*/\s*(\S{1,20})", re.ASCII)
 _BETWEEN_URLS = re.compile(r"\s*,?\s*(?=postgres(?:ql)?://)|\s+", re.ASCII)  # a URL may name hosts by commas
 
 MASK = "***"
@@ -352,6 +355,52 @@ class KeysPlace:
     def show(self, value: object) -> str:
         """As it is; it has no password."""
         return masked_url(str(value))
+
+
+@dataclass(frozen=True, slots=True)
+class RedisUrl:
+    """The URL of a Redis, or empty."""
+
+    allowed: str = "empty, or a URL such as redis://:password@host:6379/0; rediss:// for TLS"
+
+    def parse(self, raw: object) -> str:
+        """As it is."""
+        if not isinstance(raw, str) or (raw and not _REDIS_URL.fullmatch(raw)):
+            raise ValueError(self.allowed)
+        return raw
+
+    def show(self, value: object) -> str:
+        """With its password masked."""
+        return masked_store_url(str(value)) if value else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """So many in a time, all of them at once if need be; empty or 0: no limit."""
+
+    allowed: str = 'empty, or so many in a time of up to a day, such as "1000/10s" or "100/s"'
+
+    def parse(self, raw: object) -> Limit | None:
+        """From text such as "1000/10s"."""
+        if isinstance(raw, Limit) or raw is None:
+            return raw
+        text = str(raw).strip() if isinstance(raw, str | int) else "?"
+        if text in ("", "0"):
+            return None
+        found = _RATE.fullmatch(text)
+        try:
+            window_us = parse_duration(found[2] if found[2][0].isdigit() else f"1{found[2]}") if found else 0
+            if not found or not 1_000 <= window_us <= DAY_US:
+                raise ValueError
+            return Limit(burst=int(found[1]), per_s=int(found[1]) * SECOND_US / window_us)
+        except ValueError:
+            raise ValueError(self.allowed) from None
+
+    def show(self, value: object) -> str:
+        """As it would be written."""
+        if not isinstance(value, Limit):
+            return ""
+        return f"{value.burst}/{format_duration(round(value.burst / value.per_s * SECOND_US))}"
 
 
 @dataclass(frozen=True, slots=True)

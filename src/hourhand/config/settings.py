@@ -17,6 +17,8 @@ from hourhand.config.kinds import (
     Listen,
     OneOf,
     OptionalListen,
+    Rate,
+    RedisUrl,
     Secrets,
     Size,
     StoreUrl,
@@ -29,9 +31,11 @@ from hourhand.config.kinds import (
     is_network,
     split_listen,
 )
+from hourhand.core.bucket import Limit
 from hourhand.core.instant import DAY_US, HOUR_US, MINUTE_US, SECOND_US
 from hourhand.core.model import DEFAULT_POOL, MAX_PAYLOAD_BYTES
 from hourhand.core.plan import MAX_LEAD_US
+from hourhand.core.quota import MOST, MOST_RUNS
 
 ENVIRONMENT_PREFIX = "HOURHAND_"
 CLIENT_VARIABLES = ("HOURHAND_URL", "HOURHAND_TOKEN", "HOURHAND_TENANT")  # read by client and CLI
@@ -294,6 +298,21 @@ class LimitSettings:
     )
     min_interval_us: int = _setting(
         Duration(low_us=1_000, high_us=DAY_US), "1s", "shortest time between two runs of a job"
+    )
+    requests: Limit | None = _setting(  # noqa: RUF009 - a field like the others
+        Rate(), "1000/10s", "requests of one user, where users are known; empty: no limit"
+    )
+    url: str = _setting(
+        RedisUrl(), "", "who counts the requests for all API processes; empty: the store", secret=True
+    )
+    jobs_per_tenant: int = _setting(
+        Whole(low=0, high=MOST), 0, "jobs of a tenant for which no quota is set; 0: no limit"
+    )
+    runs_per_minute: int = _setting(
+        Whole(low=0, high=MOST_RUNS), 0, "runs a minute of such a tenant; 0: no limit"
+    )
+    document_bytes: int = _setting(
+        Size(low=0, high=MOST), 0, "bytes of all job documents of such a tenant; 0: no limit", key="documents"
     )
 
 

@@ -29,6 +29,7 @@ from hourhand.core.lanes import Cursor as Cursor
 from hourhand.core.log import LogChunk, LogPlace
 from hourhand.core.model import Job, JobSpec, Version
 from hourhand.core.plan import ClockPlan, MisfireGroup, MissedTimes
+from hourhand.core.quota import OverQuota
 from hourhand.core.run import (
     AttemptFacts,
     ClaimedRun,
@@ -43,6 +44,7 @@ from hourhand.ports.audit import AuditVerbs
 from hourhand.ports.backfills import BackfillVerbs
 from hourhand.ports.deeds import DeedVerbs
 from hourhand.ports.operations import OperationVerbs
+from hourhand.ports.quotas import QuotaVerbs
 from hourhand.ports.reading import (
     DeadGroup,
     DeadPage,
@@ -99,6 +101,9 @@ class Unfit(msgspec.Struct, frozen=True, kw_only=True):
     """A draft that was not stored because it may not follow whom it is to follow."""
 
     why: str
+
+
+Refused = Refusal | Unfit | OverQuota
 
 
 class JobEdit(msgspec.Struct, frozen=True, kw_only=True):
@@ -244,6 +249,7 @@ class Store(
     AuditVerbs,
     UpcomingVerbs,
     OperationVerbs,
+    QuotaVerbs,
     TokenVerbs,
     WebhookVerbs,
     DeedVerbs,
@@ -282,7 +288,7 @@ class Store(
         """
         ...
 
-    async def create_jobs(self, drafts: Sequence[JobDraft]) -> list[Job | Refusal | Unfit]:
+    async def create_jobs(self, drafts: Sequence[JobDraft]) -> list[Job | Refused]:
         """Store each with its clock joined and its near times planned, or say why not.
 
         A draft may follow jobs that come before it in the same batch.

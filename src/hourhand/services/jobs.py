@@ -16,6 +16,7 @@ from hourhand.core.fault import Fault
 from hourhand.core.identity import RunKey, parse_job_id, shard_of
 from hourhand.core.instant import SECOND_US, format_instant
 from hourhand.core.model import AfterTiming, Job, JobSpec, JobState, OnceTiming, Version
+from hourhand.core.quota import OverQuota
 from hourhand.core.skipping import MAX_NOTE, NoSuchTime, Skip, time_to_skip
 from hourhand.core.specification import SpecLimits, faults_in
 from hourhand.errors import (
@@ -25,6 +26,8 @@ from hourhand.errors import (
     Invalid,
     NotFound,
     Outdated,
+    Overloaded,
+    TooLarge,
     Unavailable,
     check_version,
 )
@@ -129,6 +132,8 @@ class Jobs:
                         answers[index] = Unavailable("the database for this job does not answer; try again")
                     case Unfit(why=why):
                         answers[index] = unfit(why)
+                    case OverQuota():
+                        answers[index] = over_quota(answer)
                     case _:
                         answers[index] = answer
             todo = clashed
@@ -541,6 +546,11 @@ def _found(skip: Skip | None) -> Skip:
     if skip is None:
         raise NotFound("there is no such job")
     return skip
+
+
+def over_quota(over: OverQuota) -> HourhandError:
+    """The error for a job that its tenant may not have."""
+    return TooLarge(over.why) if over.too_large else Overloaded(over.why, retry_after_s=over.retry_after_s)
 
 
 def _key_taken(key: str | None) -> Conflict:

@@ -10,6 +10,7 @@ from hourhand.clock import Clock
 from hourhand.core.instant import DAY_US
 from hourhand.ids import IdSource
 from hourhand.ports.identity import Authenticator
+from hourhand.ports.limits import Limits
 from hourhand.ports.store import Store
 from hourhand.services.audit import Audit
 from hourhand.services.backfills import Backfills
@@ -18,6 +19,7 @@ from hourhand.services.graphs import Graphs
 from hourhand.services.jobs import Jobs
 from hourhand.services.operations import Operations
 from hourhand.services.overview import Overview
+from hourhand.services.quotas import Quotas
 from hourhand.services.recent import Recent
 from hourhand.services.repeats import Repeats
 from hourhand.services.reports import Reports
@@ -34,6 +36,7 @@ from hourhand.web.guards import BodyLimit, HostGuard
 from hourhand.web.identity import Identity
 from hourhand.web.observing import HttpMetrics, Observer
 from hourhand.web.openapi import describe
+from hourhand.web.request_limit import RequestLimit
 from hourhand.web.routes import PLACED, methods_at
 
 _KEEP_US = 30 * DAY_US  # of history, where nobody says otherwise
@@ -54,11 +57,12 @@ def create_app(
     events: EventLog | None = None,
     recent: Recent | None = None,
     authenticators: Sequence[Authenticator] | None = None,
+    limits: Limits | None = None,
 ) -> FastAPI:
     """An ASGI application over these services.
 
     `parts` tells what is wrong with the process, for /readyz. Without `authenticators` everybody may do
-    everything, which is for loopback only. Whoever stops the server closes `events`
+    everything, which is for loopback only. Without `limits` nobody's requests are counted. Whoever stops the server closes `events`
     first: streams end only then.
     """
     settings = settings or WebSettings()
@@ -76,6 +80,7 @@ def create_app(
         graphs=Graphs(store=store, clock=clock),
         runs=runs,
         why=Why(store=store, clock=clock, horizon_us=runs.horizon_us),
+        quotas=Quotas(store=store, payload_bytes=settings.documents.payload_bytes),
         reports=reports or Reports(store=store),
         repeats=Repeats(store=store),
         backfills=backfills or Backfills(store=store, ids=IdSource(clock), clock=clock, keep_us=_KEEP_US),
@@ -91,6 +96,7 @@ def create_app(
         overview=Overview(store=store, clock=clock, recent=recent or Recent(clock=clock)),
         settings=settings,
         identity=Identity(authenticators, url=settings.url),
+        request_limit=RequestLimit(limit=settings.requests, limits=limits, clock=clock, registry=registry),
         tokens=Tokens(store=store, ids=IdSource(clock), clock=clock),
     )
     app.openapi = lambda: describe(app)  # type: ignore[method-assign]

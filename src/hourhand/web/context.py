@@ -7,6 +7,7 @@ from fastapi import Request
 from prometheus_client import CollectorRegistry
 
 from hourhand.clock import Clock
+from hourhand.core.bucket import Limit
 from hourhand.ports.store import Store
 from hourhand.services.audit import Audit
 from hourhand.services.backfills import Backfills
@@ -16,6 +17,7 @@ from hourhand.services.jobs import Jobs
 from hourhand.services.node import Degraded
 from hourhand.services.operations import Operations
 from hourhand.services.overview import Overview
+from hourhand.services.quotas import Quotas
 from hourhand.services.repeats import Repeats
 from hourhand.services.reports import Reports
 from hourhand.services.run_logs import RunLogs
@@ -26,6 +28,7 @@ from hourhand.services.why import Why
 from hourhand.web.access import CALLER, TENANT_HEADER, Caller
 from hourhand.web.documents import DocumentRules
 from hourhand.web.identity import Identity
+from hourhand.web.request_limit import RequestLimit
 
 Parts = Callable[[], Mapping[str, str | None]]  # each part of the process, and what is wrong with it
 
@@ -37,6 +40,7 @@ class WebSettings(msgspec.Struct, frozen=True, kw_only=True):
     any_host: bool = False  # it listens beyond loopback, where everybody is asked who they are
     origins: tuple[str, ...] = ()  # of other sites' pages that may ask
     documents: DocumentRules = DocumentRules()
+    requests: Limit | None = None  # of one user
 
 
 class WebContext(msgspec.Struct, frozen=True, kw_only=True):
@@ -50,6 +54,7 @@ class WebContext(msgspec.Struct, frozen=True, kw_only=True):
     audit: Audit
     operations: Operations
     why: Why
+    quotas: Quotas
     reports: Reports
     repeats: Repeats
     logs: RunLogs
@@ -62,6 +67,7 @@ class WebContext(msgspec.Struct, frozen=True, kw_only=True):
     settings: WebSettings
     identity: Identity
     tokens: Tokens
+    request_limit: RequestLimit
 
 
 def is_ready(parts: Mapping[str, str | None]) -> bool:

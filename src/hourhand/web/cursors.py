@@ -17,7 +17,7 @@ from hourhand.errors import Invalid
 _LONGEST = 4_096  # a list over many databases has a place in each
 
 
-def write_cursor(kind: str, *place: int) -> str:
+def write_cursor(kind: str, *place: int | str) -> str:
     """A cursor for one kind of list."""
     return urlsafe_b64encode(msgspec.msgpack.encode([kind, *place])).rstrip(b"=").decode()
 
@@ -28,16 +28,21 @@ def read_cursor(
     """Where a list goes on; Invalid for a cursor of something else."""
     if cursor is None:
         return None
-    try:
-        packed = urlsafe_b64decode(cursor[:_LONGEST] + "=" * (-len(cursor) % 4))
-        found, *place = msgspec.msgpack.decode(packed, type=list[str | int])
-    except (ValueError, msgspec.DecodeError):
-        found, place = "", []
+    found, place = _unpacked(cursor)
     fits = len(place) >= numbers if or_more else len(place) == numbers
     if found != kind or not fits or not all(isinstance(one, int) for one in place):
-        fault = Fault(pointer="?cursor", expected="the next_cursor of this list", got="something else")
-        raise Invalid("cursor: expected the next_cursor of this list", [fault])
+        raise _of_another_list()
     return tuple(int(one) for one in place)
+
+
+def read_name_cursor(cursor: str | None, kind: str) -> str | None:
+    """Where a list goes on that is in the order of names."""
+    if cursor is None:
+        return None
+    found, place = _unpacked(cursor)
+    if found != kind or len(place) != 1 or not isinstance(place[0], str):
+        raise _of_another_list()
+    return place[0]
 
 
 def page(
@@ -52,3 +57,17 @@ def page(
     query = [(name, value) for name, value in request.query_params.multi_items() if name != "cursor"]
     address = f"{request.url.path}?{urlencode([*query, ('cursor', next_cursor)])}"
     return body, {"Link": f'<{address}>; rel="next"'}
+
+
+def _unpacked(cursor: str) -> tuple[str | int, list[str | int]]:
+    try:
+        packed = urlsafe_b64decode(cursor[:_LONGEST] + "=" * (-len(cursor) % 4))
+        found, *place = msgspec.msgpack.decode(packed, type=list[str | int])
+    except (ValueError, msgspec.DecodeError):
+        return "", []
+    return found, place
+
+
+def _of_another_list() -> Invalid:
+    fault = Fault(pointer="?cursor", expected="the next_cursor of this list", got="something else")
+    return Invalid("cursor: expected the next_cursor of this list", [fault])

@@ -28,6 +28,7 @@ from hourhand.web.schema import (
     OperationFilterDocument,
     PauseDocument,
     PythonTargetDocument,
+    QuotaDocument,
     RetryDocument,
     RunDocument,
     ScheduleDocument,
@@ -66,6 +67,7 @@ _MAX_FAULTS = 50
 
 Document = TypeVar(
     "Document",
+    QuotaDocument,
     JobDocument,
     PauseDocument,
     SkipDocument,

@@ -24,6 +24,7 @@ from hourhand.web.schema import (
     JobDocument,
     OperationDocument,
     PauseDocument,
+    QuotaDocument,
     RunDocument,
     ScheduleDocument,
     SkipDocument,
@@ -45,6 +46,7 @@ _DOCUMENTS = (
     ReportDocument,
     TokenDocument,
     WebhookDocument,
+    QuotaDocument,
     Problem,
 )
 _MEANINGS = {

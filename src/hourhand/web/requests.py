@@ -88,7 +88,9 @@ class GuardedRoute(APIRoute):
             return handle
 
         async def guarded(request: Request) -> Response:
-            principal = await context_of(request).identity.of(request)
+            web = context_of(request)
+            principal = await web.identity.of(request)
+            await web.request_limit.admit(principal, request.scope)
             request.scope[CALLER] = admitted(principal, access, request)
             with acting_for(_actor(request)):
                 if request.method in KEYED_METHODS:

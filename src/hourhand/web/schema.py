@@ -282,6 +282,17 @@ class TokenDocument(BaseModel):
     expires_at: Instant | None = _field("Until when it holds, instead.", "2027-11-16T08:00:00Z")
 
 
+class QuotaDocument(BaseModel):
+    """What a tenant may have; 0: no limit, null: as the settings say."""
+
+    model_config = _CONFIG
+
+    jobs: int | None = _field("Jobs.", 10_000)
+    runs_per_minute: int | None = _field("Runs a minute, scheduled and asked for.", 600)
+    payload_bytes: int | None = _field("Bytes of one job's payload; at most what the settings allow.", 65_536)
+    document_bytes: int | None = _field("Bytes of all its job documents.", 1_000_000)
+
+
 class DeadFilterDocument(BaseModel):
     """Which dead letters; all conditions must hold, none means all."""
 

@@ -43,6 +43,7 @@ from hourhand.wiring.databases import Database, Databases, require_postgres
 from hourhand.wiring.identity import build_authenticators, check_identity
 from hourhand.wiring.leasing import LeaseServer
 from hourhand.wiring.life import Ending, Pauses, farewell, quiet_collector, run_loop, stop_nodes
+from hourhand.wiring.limiting import RequestCounter
 from hourhand.wiring.nodes import Nodes, process_name
 from hourhand.wiring.parts import build_app, build_targets, build_use_cases
 from hourhand.wiring.server import Server, address_of, bind
@@ -145,6 +146,7 @@ class _Process:
         self._lease_server = (
             LeaseServer(settings) if Role.SCHEDULER in roles and settings.leases.url else None
         )
+        self._counter = RequestCounter(settings) if Role.API in roles else None
         self._telemetry = Telemetry()
         self._clock = self._databases.clock
         self._ids = IdSource(self._clock)
@@ -171,6 +173,8 @@ class _Process:
                 one.close()
             if self._lease_server is not None:
                 await self._lease_server.close()
+            if self._counter is not None:
+                await self._counter.close()
             await self._databases.close()
             writer.close()
 
@@ -332,9 +336,12 @@ class _Process:
             ids=self._ids,
             jobs_changed=publisher.jobs_changed,
         )
+        assert self._counter is not None
+        name = self._databases.cluster
         return Server(
             build_app(
                 self._settings,
+                limits=self._counter.over(store, self._clock, name=name, alone=False),
                 store=store,
                 jobs=jobs,
                 runs=runs,

@@ -16,6 +16,7 @@ from hourhand.leases.board import Away, Forgotten
 from hourhand.ports.store import LeaseLost
 from hourhand.wiring.auth_doctor import examine_auth, examine_passwords
 from hourhand.wiring.leasing import LeaseServer
+from hourhand.wiring.limiting import RequestCounter
 from hourhand.wiring.queues import broker_urls, redis_address, refuse_broker, scheme_of
 
 SKEW_S = 1.0  # between this machine's clock and a database's; the store's counts, so more is a nuisance only
@@ -32,13 +33,15 @@ async def _examine(settings: Settings) -> list[Examined]:
 
 async def _servers(settings: Settings) -> list[Examined]:
     if not settings.store.databases[0].startswith("postgres"):
-        return [_file(settings), *_needless_broker(settings)]
+        return [_file(settings), *_needless_broker(settings), *await _limits(settings)]
     found = [await _database(url) for url in settings.store.databases]
     try:
         found += [await _broker(url, settings) for url in broker_urls(settings)]
     except CannotStart as error:
         found.append(Examined(what="queue", where="", finding=error.message, fix="see the message"))
-    return [*found, await _leases(settings)] if settings.leases.url else found
+    if settings.leases.url:
+        found.append(await _leases(settings))
+    return [*found, *await _limits(settings)]
 
 
 def _file(settings: Settings) -> Examined:
@@ -135,3 +138,21 @@ async def _leases(settings: Settings) -> Examined:
         await server.close()
     took_ms = (monotonic_us() - began_us) / 1000
     return Examined(what="leases", where=shown, seen=f"{says}, a lease and back in {took_ms:.0f} ms")
+
+
+async def _limits(settings: Settings) -> list[Examined]:
+    """Count once where requests are counted, if not in the store."""
+    if not settings.limits.url:
+        return []
+    shown = masked_store_url(settings.limits.url)
+    try:
+        counter = RequestCounter(settings)
+    except CannotStart as error:
+        return [Examined(what="limits", where=shown, finding=error.message, fix="see the message")]
+    try:
+        return [Examined(what="limits", where=shown, seen=await counter.ask())]
+    except HourhandError as error:
+        fix = "check the address, or start the server; until then requests are not limited"
+        return [Examined(what="limits", where=shown, finding=error.message, fix=fix)]
+    finally:
+        await counter.close()

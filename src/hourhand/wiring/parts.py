@@ -16,6 +16,7 @@ from hourhand.core.specification import SpecLimits
 from hourhand.errors import CannotStart
 from hourhand.functions import RegisteredFunction
 from hourhand.ids import IdSource
+from hourhand.ports.limits import Limits
 from hourhand.ports.log import RunLog
 from hourhand.ports.store import Store
 from hourhand.ports.target import Target
@@ -40,6 +41,7 @@ from hourhand.web.app import create_app
 from hourhand.web.context import WebSettings
 from hourhand.web.documents import DocumentRules
 from hourhand.wiring.identity import build_authenticators
+from hourhand.wiring.limiting import default_quota
 from hourhand.wiring.nodes import Nodes
 
 _THREADS = 64
@@ -82,6 +84,7 @@ def open_store(settings: Settings, clock: Clock) -> Store:
         segments=settings.scheduler.segments,
         lead_us=settings.scheduler.lead_us,
         keep_us=settings.history.keep_us,
+        quota=default_quota(settings),
     )
 
 
@@ -171,6 +174,7 @@ def build_app(
     events: EventLog,
     recent: Recent,
     parts: Callable[[], Mapping[str, str | None]],
+    limits: Limits | None = None,
 ) -> FastAPI:
     """The API over these; `parts` tells what is wrong with the process."""
     rules = DocumentRules(
@@ -192,9 +196,11 @@ def build_app(
             any_host=settings.auth.asks and not is_loopback(settings.server.host),
             origins=settings.server.cors,
             documents=rules,
+            requests=settings.limits.requests,
         ),
         parts=parts,
         events=events,
         recent=recent,
+        limits=limits,
         authenticators=build_authenticators(settings, store, clock),
     )

@@ -38,6 +38,7 @@ from hourhand.wiring.browser import open_page
 from hourhand.wiring.demo import DEMO
 from hourhand.wiring.identity import check_identity
 from hourhand.wiring.life import Ending, farewell, quiet_collector, run_loop, stop_nodes
+from hourhand.wiring.limiting import RequestCounter
 from hourhand.wiring.parts import Parts, build_app, build_parts, build_targets, open_store, sqlite_path
 from hourhand.wiring.queues import refuse_broker
 from hourhand.wiring.server import Server, address_of, bind
@@ -104,9 +105,11 @@ class _Up:
             noted=publisher.noted,
             jobs_changed=publisher.jobs_changed,
         )
+        counter = RequestCounter(settings)
         server = Server(
             build_app(
                 settings,
+                limits=counter.over(store, clock, name=str(sqlite_path(settings.store.url)), alone=True),
                 store=store,
                 jobs=parts.jobs,
                 runs=parts.runs,
@@ -122,6 +125,7 @@ class _Up:
             settings.server.trusted_proxies,
         )
         await self._live(parts, server, listener, events, feed, is_new)
+        await counter.close()
         writer.close()
         return 0
 

@@ -1,6 +1,8 @@
 """The whole, in one look."""
 
-from hourhand.client.flow import D, Document, Flow, endpoint
+from urllib.parse import quote
+
+from hourhand.client.flow import D, Document, Flow, endpoint, listing
 from hourhand.client.resources.endpoints import Endpoints
 
 
@@ -26,3 +28,27 @@ class System(Endpoints[D]):
     def segments(self) -> Flow[Document]:
         """Which scheduler plans which part of all clocks: `{data}`."""
         return self._ask("GET", "/segments")
+
+    @endpoint
+    def quota(self) -> Flow[Document]:
+        """What the tenant may have, and what it has."""
+        return self._ask("GET", "/quota")
+
+    @endpoint
+    def set_quota(self, tenant: str, /, *, dry_run: bool = False, **limits: int | None) -> Flow[Document]:
+        """Set what a tenant may have: jobs, runs_per_minute, payload_bytes, document_bytes.
+
+        0: no limit; what is left out is as the settings say. For those who run the system.
+        """
+        path = f"/tenants/{quote(tenant, safe='')}/quota"
+        return self._ask("PUT", path, body=limits, query={"dry_run": dry_run})
+
+    @listing
+    def tenants(self, *, limit: int = 200, cursor: str | None = None) -> Flow[None]:
+        """Tenants by name, with what they may have and have. For those who run the system."""
+        return self._pages("/tenants", {"limit": limit, "cursor": cursor})
+
+    @endpoint
+    def tenants_page(self, *, limit: int = 50, cursor: str | None = None) -> Flow[Document]:
+        """One page of tenants as it is."""
+        return self._ask("GET", "/tenants", query={"limit": limit, "cursor": cursor})

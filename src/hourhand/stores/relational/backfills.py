@@ -32,6 +32,7 @@ from hourhand.stores.relational.endings import end_unstarted
 from hourhand.stores.relational.holding import hold_with_clock, unplanned_from
 from hourhand.stores.relational.jobs import hold
 from hourhand.stores.relational.membership import Settings
+from hourhand.stores.relational.quotas import runs_room, take_runs
 from hourhand.stores.relational.rows import STATES, JobRecord, UnstartedRow, job_of
 from hourhand.stores.relational.slots import hand_on
 from hourhand.stores.relational.tx import Tx
@@ -137,7 +138,7 @@ async def feed_backfill(tx: Tx, settings: Settings, backfill_id: int) -> Feeding
     counted = await _count(tx, backfill)
     fed, passed = counted, 0
     if counted.state is BackfillState.RUNNING:
-        fed, passed = await _feed(tx, record, job_of(record), counted)
+        fed, passed = await _feed(tx, settings, record, job_of(record), counted)
     if fed != backfill:
         fed = await _put(tx, fed)
     return Feeding(
@@ -158,7 +159,9 @@ async def end_with_job(tx: Tx, tenant: str, job_id: int) -> None:
         await tx.run("forget_backfill_runs", (tx.array([row[0] for row in ids]),))
 
 
-async def _feed(tx: Tx, record: JobRecord, job: Job, backfill: Backfill) -> tuple[Backfill, int]:
+async def _feed(
+    tx: Tx, settings: Settings, record: JobRecord, job: Job, backfill: Backfill
+) -> tuple[Backfill, int]:
     """Make the next runs of a backfill whose job and clock are held; how many times the mark passed."""
     rule = job.spec.rule
     if rule is None or rule.key != backfill.present_key:
@@ -166,10 +169,12 @@ async def _feed(tx: Tx, record: JobRecord, job: Job, backfill: Backfill) -> tupl
     if job.state is JobState.PAUSED and not backfill.while_paused:
         return backfill, 0
     limit, since = allowance(backfill, tx.now_at)
+    limit = await runs_room(tx, settings, backfill.tenant, limit)
     planned_from = await unplanned_from(tx, record)
     bound_at = tx.now_at if planned_from is None else min(tx.now_at, planned_from - 1)
     page = next_page(backfill, bound_at, limit)
     made = await _insert(tx, record, backfill, page.times)
+    await take_runs(tx, settings, backfill.tenant, made)
     tally = backfill.tally
     next_at = since + made * (backfill.spec.pace_us or 0)
     return (

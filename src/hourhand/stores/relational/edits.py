@@ -44,6 +44,7 @@ from hourhand.stores.relational.membership import (
     leave,
     planned_to,
 )
+from hourhand.stores.relational.quotas import check_edit
 from hourhand.stores.relational.rows import (
     JobRecord,
     UnstartedRow,
@@ -142,10 +143,10 @@ async def delete_job(
     await _keep_version(tx, record)
     tombstone = (job_id, record.version + 1, tenant, cut, record.until, record.paused, 1, None, record.spec)
     await tx.insert("add_version", [tombstone])
-    await tx.run("drop_job", (job_id,))
     await leave_set(tx, job)
     await note_jobs(tx, DELETED, [msgspec.structs.replace(job, version=record.version + 1)])
     await note_deed(tx, tenant, Act.JOB_DELETE, job_id=job_id, version=record.version + 1)
+    await tx.run("drop_job", (job_id,))  # last, for it holds what is counted of the tenant
     return Changed(job=job, effective_from=cut)
 
 
@@ -203,10 +204,6 @@ async def _apply(tx: Tx, settings: Settings, record: JobRecord, old: Job, edit: 
         effective_from = version_from = max(tx.now_at, record.version_from)
     attend = attend_at(job, settings.keep_us)
     await _keep_version(tx, record)
-    await tx.run(
-        "replace_job",
-        job_values(job, version_from=version_from, clock_id=clock_id, attend_at=attend, lane=lane),
-    )
     if job.spec.set_name != old.spec.set_name:
         await leave_set(tx, old)
         await join_sets(tx, [job])
@@ -214,6 +211,9 @@ async def _apply(tx: Tx, settings: Settings, record: JobRecord, old: Job, edit: 
     await note_jobs(tx, change_kind(old, job), [job])
     note = job.note if job.note != old.note else None
     await note_deed(tx, job.tenant, edit.act, job_id=job.id, version=job.version, note=note)
+    values = job_values(job, version_from=version_from, clock_id=clock_id, attend_at=attend, lane=lane)
+    await tx.run("replace_job", values)  # last, for it holds what is counted of the tenant
+    await check_edit(tx, settings, job.tenant, record.spec, values["spec"])
     tx.hints |= {Hint.JOBS, Hint.RUNS}
     return Changed(job=job, effective_from=effective_from)
 

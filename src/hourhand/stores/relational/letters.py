@@ -16,6 +16,8 @@ from hourhand.stores.relational.descents import drop_waits
 from hourhand.stores.relational.endings import end_unstarted
 from hourhand.stores.relational.holding import unplanned_from
 from hourhand.stores.relational.jobs import add_beside, hold, load, run_of_request
+from hourhand.stores.relational.membership import Settings
+from hourhand.stores.relational.quotas import take_runs
 from hourhand.stores.relational.reading import get_run
 from hourhand.stores.relational.rows import UnstartedRow
 from hourhand.stores.relational.slots import hand_on
@@ -55,7 +57,9 @@ async def dead_groups(tx: Tx, tenant: str, by: str, limit: int) -> list[DeadGrou
     return [DeadGroup(value=row[0], count=row[1], sample=_letter(row[2:])) for row in rows]
 
 
-async def requeue(tx: Tx, tenant: str, keys: Sequence[RunKey], downstream: bool = False) -> list[RunKey]:
+async def requeue(
+    tx: Tx, settings: Settings, tenant: str, keys: Sequence[RunKey], downstream: bool = False
+) -> list[RunKey]:
     """The same runs go on: fence kept, tries reset, due now; with what was skipped because of them if asked for."""
     moved = []
     sizes: list[int | None] = []  # how many runs each came to, where more than itself were asked for
@@ -74,6 +78,7 @@ async def requeue(tx: Tx, tenant: str, keys: Sequence[RunKey], downstream: bool 
         tx, tenant, Act.DEAD_REQUEUE, [(*key, size) for key, size in zip(moved, sizes, strict=True)]
     )
     if moved:
+        await take_runs(tx, settings, tenant, len(moved))
         tx.hints.add(Hint.RUNS)
     return moved
 
@@ -87,7 +92,9 @@ async def discard(tx: Tx, tenant: str, keys: Sequence[RunKey]) -> list[RunKey]:
     return taken
 
 
-async def rerun(tx: Tx, tenant: str, key: RunKey, request_key: str | None) -> RunKey | None:
+async def rerun(
+    tx: Tx, settings: Settings, tenant: str, key: RunKey, request_key: str | None
+) -> RunKey | None:
     """A new run of the job as it is now, which names the one that it repeats."""
     record = await hold(tx, tenant, key.job_id)
     run = None if record is None else await get_run(tx, tenant, key)
@@ -102,7 +109,7 @@ async def rerun(tx: Tx, tenant: str, key: RunKey, request_key: str | None) -> Ru
     known = await run_of_request(tx, key.job_id, request_key)
     if known is not None:
         return known
-    made, _ = await add_beside(tx, record, Trigger.RERUN, request_key)
+    made, _ = await add_beside(tx, settings, record, Trigger.RERUN, request_key)
     link = {"job_id": key.job_id, "scheduled_at": made.scheduled_at, "of_at": key.scheduled_at}
     await tx.run("add_rerun", {**link, "made_at": tx.now_at})
     await note_deed(tx, tenant, Act.RUN_RERUN, job_id=key.job_id, scheduled_at=key.scheduled_at)

@@ -68,6 +68,7 @@ async def purge(tx: Tx, history_before_at: int, dead_before_at: int, limit: int)
         await tx.run("purge_revoked_tokens", (history_before_at, limit)),
         await tx.run("purge_expired_tokens", (history_before_at, limit)),
     ]
+    await tx.run("purge_buckets", (tx.now_at, limit))
     await tx.run("purge_gaps", (history_before_at,))
     await tx.run("purge_edges", (history_before_at, limit))
     chunks_most = max(1, limit // _ROWS_PER_CHUNK)

@@ -49,6 +49,7 @@ from hourhand.stores.relational import (
     logs,
     marks,
     nodes,
+    quotas,
     reading,
     repair,
     reports,
@@ -61,6 +62,7 @@ from hourhand.stores.relational.answer_verbs import AnswerVerbs
 from hourhand.stores.relational.deeds import DeedReading
 from hourhand.stores.relational.membership import Settings
 from hourhand.stores.relational.operations import KeepsOperations
+from hourhand.stores.relational.quotas import KeepsQuotas
 from hourhand.stores.relational.tokens import RelationalTokens
 from hourhand.stores.relational.tx import Engine as Engine
 from hourhand.stores.relational.tx import Tx
@@ -80,7 +82,7 @@ class Hints:
                 wake(port.Hint(hint))
 
 
-class RelationalStore(AnswerVerbs, KeepsOperations, RelationalTokens, WebhookStore, DeedReading):
+class RelationalStore(AnswerVerbs, KeepsOperations, KeepsQuotas, RelationalTokens, WebhookStore, DeedReading):
     """Every verb that is not hot; see `ports.store` for the contract of each."""
 
     _engine: Engine
@@ -112,7 +114,7 @@ class RelationalStore(AnswerVerbs, KeepsOperations, RelationalTokens, WebhookSto
     def place(self, tenant: str, spec: JobSpec) -> int | None:
         return None
 
-    async def create_jobs(self, drafts: Sequence[port.JobDraft]) -> list[Job | port.Refusal | port.Unfit]:
+    async def create_jobs(self, drafts: Sequence[port.JobDraft]) -> list[Job | port.Refused]:
         with harmless():  # under a promise each is noted under its place, where a repeat finds it
             return await self._engine.write(lambda tx: jobs.create_jobs(tx, self._settings, drafts))
 
@@ -171,7 +173,7 @@ class RelationalStore(AnswerVerbs, KeepsOperations, RelationalTokens, WebhookSto
     ) -> RunKey | None:
         with harmless() if request_key is not None else nullcontext():  # a repeat finds its run
             return await self._engine.write(
-                lambda tx: jobs.add_run(tx, tenant, job_id, request_key, downstream)
+                lambda tx: jobs.add_run(tx, self._settings, tenant, job_id, request_key, downstream)
             )
 
     async def read_jobs(self, ids: Sequence[int]) -> list[Job]:
@@ -199,7 +201,9 @@ class RelationalStore(AnswerVerbs, KeepsOperations, RelationalTokens, WebhookSto
     # --- reruns
     async def rerun(self, tenant: str, key: RunKey, request_key: str | None) -> RunKey | None:
         with harmless() if request_key is not None else nullcontext():  # a repeat finds its run
-            return await self._engine.write(lambda tx: letters.rerun(tx, tenant, key, request_key))
+            return await self._engine.write(
+                lambda tx: letters.rerun(tx, self._settings, tenant, key, request_key)
+            )
 
     # --- backfills
     async def add_backfill(self, tenant: str, job_id: int, decide: DecideBackfill) -> Backfill | None:
@@ -263,6 +267,7 @@ class RelationalStore(AnswerVerbs, KeepsOperations, RelationalTokens, WebhookSto
         self._progress_after, full = await self._engine.write(
             lambda tx: reports.drop_progress(tx, after, limit)
         )
+        more |= await self._engine.write(lambda tx: quotas.rate_jobs(tx, limit))
         return more or full
 
     async def tidy(self) -> None:
@@ -361,7 +366,9 @@ class RelationalStore(AnswerVerbs, KeepsOperations, RelationalTokens, WebhookSto
         return await self._engine.read(lambda tx: letters.dead_groups(tx, tenant, by, limit))
 
     async def requeue(self, tenant: str, keys: Sequence[RunKey], *, downstream: bool = False) -> list[RunKey]:
-        return await self._engine.write(lambda tx: letters.requeue(tx, tenant, keys, downstream))
+        return await self._engine.write(
+            lambda tx: letters.requeue(tx, self._settings, tenant, keys, downstream)
+        )
 
     async def discard(self, tenant: str, keys: Sequence[RunKey]) -> list[RunKey]:
         return await self._engine.write(lambda tx: letters.discard(tx, tenant, keys))

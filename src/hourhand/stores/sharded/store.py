@@ -15,6 +15,7 @@ import msgspec
 
 from hourhand.core.audit import ClockFacts
 from hourhand.core.backfill import Backfill, BackfillAction
+from hourhand.core.bucket import Limit
 from hourhand.core.buckets import (
     BUCKETS,
     BucketMap,
@@ -29,6 +30,7 @@ from hourhand.core.identity import RunKey, shard_of
 from hourhand.core.log import LogChunk, LogPlace
 from hourhand.core.model import Job, JobSpec, Version
 from hourhand.core.plan import MissedTimes
+from hourhand.core.quota import QuotaOverride
 from hourhand.core.run import AttemptFacts, ProgressNote, RunView, Settlement
 from hourhand.core.skipping import Skip
 from hourhand.core.why import RunFacts
@@ -36,6 +38,8 @@ from hourhand.errors import CannotStart, Invalid, Unavailable
 from hourhand.ports import store as port
 from hourhand.ports.audit import Asked, AuditedRuns, AuditPage, AuditQuery
 from hourhand.ports.backfills import BackfillPage, BackfillQuery, DecideBackfill
+from hourhand.ports.limits import Portion
+from hourhand.ports.quotas import TenantPage, TenantStanding
 from hourhand.ports.reading import (
     DeadGroup,
     DeadPage,
@@ -58,6 +62,8 @@ from hourhand.stores.sharded.merging import (
     merge_groups,
     merge_ordered,
     merge_runs,
+    merge_standings,
+    merge_tenants,
     read_places,
     write_places,
 )
@@ -149,12 +155,12 @@ class ShardedStore(
             return self._beside(parents, home)
         return self._any_shard() if home is None else home
 
-    async def create_jobs(self, drafts: Sequence[port.JobDraft]) -> list[Job | port.Refusal | port.Unfit]:
+    async def create_jobs(self, drafts: Sequence[port.JobDraft]) -> list[Job | port.Refused]:
         for draft in drafts:
             self._check_place(draft.tenant, draft.id, draft.spec)
         parts = by_shard(drafts, lambda draft: draft.id)
 
-        async def create(index: int, part: Sequence[port.JobDraft]) -> list[Job | port.Refusal | port.Unfit]:
+        async def create(index: int, part: Sequence[port.JobDraft]) -> list[Job | port.Refused]:
             try:
                 return await self._shards.ask(index, lambda shard: shard.create_jobs(part))
             except Unavailable:
@@ -415,6 +421,28 @@ class ShardedStore(
 
     async def discard(self, tenant: str, keys: Sequence[RunKey]) -> list[RunKey]:
         return await self._shards.each_key(keys, lambda shard, part: shard.discard(tenant, part))
+
+    # --- quotas
+    async def standing(self, tenant: str) -> TenantStanding:
+        found = await self._shards.ask_all(lambda shard: shard.standing(tenant))
+        missing = self._shards.missing(found)
+        if missing:  # a count that leaves some out would be taken for all there is
+            raise Unavailable(f"what a tenant has cannot be counted while {named(missing)} cannot be reached")
+        return merge_standings(list(found.values()))
+
+    async def tenants(self, after: str, limit: int) -> TenantPage:
+        found = await self._shards.ask_all(lambda shard: shard.tenants(after, limit))
+        merged = merge_tenants(list(found.values()), limit)
+        return msgspec.structs.replace(merged, missing=self._shards.missing(found))
+
+    async def set_quota(self, tenant: str, override: QuotaOverride) -> TenantStanding:
+        for index in range(len(self._shards)):  # repeated as a whole when one of them is away
+            await self._shards.ask(index, lambda shard: shard.set_quota(tenant, override))
+        return await self.standing(tenant)
+
+    async def take_tokens(self, key: str, limit: Limit, least: int, most: int) -> Portion:
+        home = self._buckets.shard_of(bucket_of(key))
+        return await self._shards.ask(home, lambda shard: shard.take_tokens(key, limit, least, most))
 
     # --- placing
     def _any_shard(self) -> int:

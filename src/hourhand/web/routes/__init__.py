@@ -18,6 +18,7 @@ from hourhand.web.routes import (
     login,
     operations,
     page,
+    quotas,
     reports,
     runs,
     schedules,
@@ -48,6 +49,7 @@ for _module in (
     events,
     tokens,
     webhooks,
+    quotas,
     operations,
 ):
     API.routes.extend(_module.router.routes)

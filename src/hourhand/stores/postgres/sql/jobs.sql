@@ -15,18 +15,18 @@ CROSS JOIN LATERAL (SELECT key FROM jobs WHERE tenant = $1 AND jobs.key = asked.
 -- add_job: one job
 INSERT INTO jobs (id, tenant, key, name, version, version_from, paused, note, paused_until, clock_id, since,
     until, once_at, attend_at, created_at, updated_at, lane, concurrency, at_most_once, grace_us,
-    timeout_us, spec)
+    timeout_us, spec, rate)
 SELECT * FROM unnest($1::bigint[], $2::text[], $3::text[], $4::text[], $5::integer[], $6::bigint[], $7::smallint[],
     $8::text[], $9::bigint[], $10::bigint[], $11::bigint[], $12::bigint[], $13::bigint[], $14::bigint[],
     $15::bigint[], $16::bigint[], $17::integer[], $18::integer[], $19::smallint[], $20::bigint[],
-    $21::bigint[], $22::text[]);
+    $21::bigint[], $22::text[], $23::bigint[]);
 
 -- replace_job: the present version of a job becomes another
 UPDATE jobs SET key = :key, name = :name, version = :version, version_from = :version_from, paused = :paused,
     note = :note, paused_until = :paused_until, clock_id = :clock_id, since = :since, until = :until,
     once_at = :once_at, attend_at = :attend_at, updated_at = :updated_at, lane = :lane,
     concurrency = :concurrency, at_most_once = :at_most_once, grace_us = :grace_us,
-    timeout_us = :timeout_us, spec = :spec
+    timeout_us = :timeout_us, spec = :spec, rate = :rate
 WHERE id = :id;
 
 -- drop_job: remove a job
@@ -240,7 +240,7 @@ SELECT min(attend_at) FROM jobs WHERE attend_at IS NOT NULL;
 UPDATE jobs SET attend_at = $1 WHERE id = $2;
 
 -- forget_clock: a job that has had its last time is no member any more
-UPDATE jobs SET clock_id = NULL WHERE id = $1;
+UPDATE jobs SET clock_id = NULL, rate = 0 WHERE id = $1;
 
 -- waiting_beside: how many runs of a job that no rule computes wait, without those of backfills
 SELECT (SELECT count(*) FROM planned WHERE job_id = :job_id AND trigger <> 0 AND trigger <> 2)

@@ -14,15 +14,15 @@ SELECT key FROM jobs WHERE tenant = ? AND key IN (SELECT value FROM json_each(?)
 -- add_job: one job
 INSERT INTO jobs (id, tenant, key, name, version, version_from, paused, note, paused_until, clock_id, since,
     until, once_at, attend_at, created_at, updated_at, lane, concurrency, at_most_once, grace_us,
-    timeout_us, spec)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
+    timeout_us, spec, rate)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
 
 -- replace_job: the present version of a job becomes another
 UPDATE jobs SET key = :key, name = :name, version = :version, version_from = :version_from, paused = :paused,
     note = :note, paused_until = :paused_until, clock_id = :clock_id, since = :since, until = :until,
     once_at = :once_at, attend_at = :attend_at, updated_at = :updated_at, lane = :lane,
     concurrency = :concurrency, at_most_once = :at_most_once, grace_us = :grace_us,
-    timeout_us = :timeout_us, spec = :spec
+    timeout_us = :timeout_us, spec = :spec, rate = :rate
 WHERE id = :id;
 
 -- drop_job: remove a job
@@ -200,7 +200,7 @@ SELECT min(attend_at) FROM jobs WHERE attend_at IS NOT NULL;
 UPDATE jobs SET attend_at = ? WHERE id = ?;
 
 -- forget_clock: a job that has had its last time is no member any more
-UPDATE jobs SET clock_id = NULL WHERE id = ?;
+UPDATE jobs SET clock_id = NULL, rate = 0 WHERE id = ?;
 
 -- waiting_beside: how many runs of a job that no rule computes wait, without those of backfills
 SELECT (SELECT count(*) FROM planned WHERE job_id = :job_id AND trigger <> 0 AND trigger <> 2)

@@ -1,0 +1,225 @@
+"""Operations on quotas and buckets. What tenants have is counted by the database as jobs come and go.
+
+Locks: a tenant's row of `tenant_use` is held from the statement that changes its jobs, a bucket from when it is
+taken from; both come last in a transaction, in this order.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from hourhand.core.bucket import Limit, take_some
+from hourhand.core.quota import (
+    OverQuota,
+    Quota,
+    QuotaOverride,
+    Use,
+    asked_by,
+    fitting,
+    no_runs_left,
+    rate_of,
+    refusal,
+    too_large,
+)
+from hourhand.errors import HourhandError, Overloaded, TooLarge
+from hourhand.ports.limits import Portion
+from hourhand.ports.quotas import TenantPage, TenantStanding
+from hourhand.ports.store import JobDraft
+from hourhand.stores.relational.membership import Settings
+from hourhand.stores.relational.rows import decode_spec, encode_spec, to_json
+from hourhand.stores.relational.tx import ChangedMeanwhile, Tx
+
+if TYPE_CHECKING:
+    from hourhand.stores.relational.store import Engine
+
+
+class Standing(msgspec.Struct, frozen=True, kw_only=True):
+    """A tenant's quota in this database, what was set for it, and its use."""
+
+    quota: Quota  # this database's part
+    whole: Quota
+    override: QuotaOverride
+    use: Use
+
+
+async def standings(tx: Tx, settings: Settings, tenants: Iterable[str]) -> dict[str, Standing]:
+    """What tenants may have and what they have."""
+    rows = await tx.all("use_of", (tx.array(sorted(set(tenants))),))
+    return {row[0]: _standing(settings, row) for row in rows}
+
+
+async def standing(tx: Tx, settings: Settings, tenant: str) -> TenantStanding:
+    """The same of one, as the port says it."""
+    return _told(settings, tenant, (await standings(tx, settings, [tenant]))[tenant])
+
+
+async def tenants(tx: Tx, settings: Settings, after: str, limit: int) -> TenantPage:
+    """A page of tenants by name."""
+    rows = await tx.all("tenants_page", (after, limit))
+    found = tuple(_told(settings, row[0], _standing(settings, row)) for row in rows)
+    return TenantPage(tenants=found, next_after=found[-1].tenant if len(found) == limit else None)
+
+
+async def set_quota(tx: Tx, settings: Settings, tenant: str, override: QuotaOverride) -> TenantStanding:
+    """Set what a tenant may have; it is listed from then on."""
+    await tx.run("put_quota", {"tenant": tenant, **msgspec.structs.asdict(override), "set_at": tx.now_at})
+    await tx.run("add_tenant", (tenant,))
+    return await standing(tx, settings, tenant)
+
+
+async def unfitting(
+    tx: Tx, settings: Settings, drafts: Sequence[JobDraft], found: Mapping[str, Standing]
+) -> list[OverQuota | None]:
+    """Which drafts their tenants may not have; by what is there now, which `confirm` holds to at the end."""
+    answers: list[OverQuota | None] = [None] * len(drafts)
+    for tenant, one in found.items():
+        if one.quota == Quota():
+            continue
+        places = [place for place, draft in enumerate(drafts) if draft.tenant == tenant]
+        asked = [(drafts[place].spec, _asked(one.quota, drafts[place])) for place in places]
+        limit = one.quota.runs
+        runs_left = 0 if limit is None else await _left(tx, _runs_key(tenant), limit)
+        for place, answer in zip(places, fitting(one.quota, one.use, runs_left, asked), strict=True):
+            answers[place] = answer
+    return answers
+
+
+async def confirm(
+    tx: Tx, settings: Settings, drafts: Sequence[JobDraft], found: Mapping[str, Standing]
+) -> None:
+    """Once jobs are written and their tenants held: if somebody else was faster, the operation starts over."""
+    limited = {tenant: one for tenant, one in found.items() if one.quota != Quota()}
+    if not drafts or not limited:
+        return
+    for tenant, one in (await standings(tx, settings, limited)).items():
+        more = Use()
+        for draft in drafts:
+            more = more.plus(_asked(one.quota, draft)) if draft.tenant == tenant else more
+        if refusal(one.quota, one.use.minus(more), more) is not None:
+            raise ChangedMeanwhile
+        limit = one.quota.runs
+        if limit is None or not more.runs:
+            continue
+        if not (await take_tokens(tx, _runs_key(tenant), limit, more.runs, more.runs)).taken:
+            raise ChangedMeanwhile
+
+
+async def check_edit(tx: Tx, settings: Settings, tenant: str, before: str, after: str) -> None:
+    """Refuse a change, already written, by which a tenant has more than it may. Specs come as they are kept."""
+    if before == after:
+        return
+    one = (await standings(tx, settings, [tenant]))[tenant]
+    old, new = decode_spec(before), decode_spec(after)
+    more = Use(document_bytes=len(after.encode()) - len(before.encode()), rate=rate_of(new) - rate_of(old))
+    over = refusal(one.quota, one.use.minus(more), more)
+    if over is None and new.payload != old.payload:
+        over = too_large(one.quota, new)
+    if over is not None:
+        raise refused(over)
+    if asked_by(new, 0).runs and new.timing != old.timing:
+        await take_runs(tx, settings, tenant, 1)
+
+
+async def take_runs(tx: Tx, settings: Settings, tenant: str, amount: int) -> None:
+    """Count runs that somebody asked for, as the last thing of an operation; Overloaded where they are too many."""
+    limit = (await standings(tx, settings, [tenant]))[tenant].quota.runs
+    if limit is None or amount < 1:
+        return
+    key = _runs_key(tenant)
+    if amount > limit.burst:
+        raise refused(no_runs_left(limit, amount, await _left(tx, key, limit), 60_000_000))
+    got = await take_tokens(tx, key, limit, amount, amount)
+    if not got.taken:
+        raise refused(no_runs_left(limit, amount, got.left, got.retry_after_us))
+
+
+async def runs_room(tx: Tx, settings: Settings, tenant: str, most: int) -> int:
+    """How many runs a tenant may be given now, at most so many."""
+    limit = (await standings(tx, settings, [tenant]))[tenant].quota.runs
+    return most if limit is None else min(most, await _left(tx, _runs_key(tenant), limit))
+
+
+async def take_tokens(tx: Tx, key: str, limit: Limit, least: int, most: int) -> Portion:
+    """Take tokens from a bucket that is held until the end."""
+    row = await tx.one("lock_bucket", (key,))
+    if row is None:
+        await tx.run("add_bucket", (key,))
+        row = await tx.one("lock_bucket", (key,))
+        if row is None:
+            raise ChangedMeanwhile
+    await tx.look_at_clock()
+    full_at, taken, verdict = take_some(row[0], tx.now_at, limit, least, most)
+    if taken:
+        await tx.run("fill_bucket", (full_at, key))
+    return Portion(taken, verdict.left, verdict.retry_after_us)
+
+
+async def rate_jobs(tx: Tx, limit: int) -> bool:
+    """Compute the rate of jobs that were written by a version without it; True while there are more."""
+    rows = await tx.all("unrated_jobs", (limit,))
+    rates = [
+        # one without a clock that is not paused has had its last time
+        (job_id, rate_of(decode_spec(spec)) if paused or clock_id is not None else 0)
+        for job_id, spec, clock_id, paused in rows
+    ]
+    if rates:
+        await tx.run("rate_jobs", (to_json(rates),))
+    return len(rows) >= limit
+
+
+def refused(over: OverQuota) -> HourhandError:
+    """The error for what does not fit."""
+    return TooLarge(over.why) if over.too_large else Overloaded(over.why, retry_after_s=over.retry_after_s)
+
+
+class KeepsQuotas:
+    """The verbs of `ports.quotas` over an engine."""
+
+    _engine: "Engine"
+    _settings: Settings
+
+    async def standing(self, tenant: str) -> TenantStanding:
+        return await self._engine.read(lambda tx: standing(tx, self._settings, tenant))
+
+    async def tenants(self, after: str, limit: int) -> TenantPage:
+        return await self._engine.read(lambda tx: tenants(tx, self._settings, after, limit))
+
+    async def set_quota(self, tenant: str, override: QuotaOverride) -> TenantStanding:
+        return await self._engine.write(lambda tx: set_quota(tx, self._settings, tenant, override))
+
+    async def take_tokens(self, key: str, limit: Limit, least: int, most: int) -> Portion:
+        return await self._engine.write(lambda tx: take_tokens(tx, key, limit, least, most))
+
+
+async def _left(tx: Tx, key: str, limit: Limit) -> int:
+    """How many tokens a bucket has, if nobody takes any."""
+    row = await tx.one("read_bucket", (key,))
+    missing_us = 0 if row is None else max(0, row[0] - tx.now_at)
+    return max(0, limit.burst - -(-missing_us // limit.token_us))
+
+
+def _asked(quota: Quota, draft: JobDraft) -> Use:
+    """What a draft takes; sizes are only looked at where they count."""
+    return asked_by(draft.spec, len(encode_spec(draft.spec).encode()) if quota.document_bytes else 0)
+
+
+def _standing(settings: Settings, row: Sequence[Any]) -> Standing:
+    override = QuotaOverride(jobs=row[4], runs_per_minute=row[5], payload_bytes=row[6], document_bytes=row[7])
+    whole = settings.quota.overridden(override)
+    return Standing(
+        quota=whole.part(settings.databases),
+        whole=whole,
+        override=override,
+        use=Use(jobs=row[1], document_bytes=row[2], rate=row[3]),
+    )
+
+
+def _told(settings: Settings, tenant: str, one: Standing) -> TenantStanding:
+    return TenantStanding(
+        tenant=tenant, defaults=settings.quota, quota=one.whole, override=one.override, use=one.use
+    )
+
+
+def _runs_key(tenant: str) -> str:
+    return f"runs/{tenant}"
