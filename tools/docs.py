@@ -122,7 +122,7 @@ LIMITS = (
     Limit("live ones", "stores.relational.facts", "_MOST_LIVE"),
     Limit("jobs up a graph that it asks for a parent's prospects", "stores.relational.facts", "_MOST_LOOKS"),
     Limit("functions that a worker names; with more it names none", "core.serving", "MAX_FUNCTIONS"),
-    Limit("rows counted for a size in `/metrics`", "stores.relational.reading", "_COUNT_BOUND"),
+    Limit("rows counted for a size in `/metrics`", "stores.relational.sizes", "_COUNT_BOUND"),
     Limit("planned times of one job that an edit computes", "stores.relational.membership", "MAX_COMPUTED"),
     Limit("operations that share one commit", "stores.sqlite.engine", "MAX_GROUP"),
     Limit("operations that wait for the writer", "stores.sqlite.engine", "_MAX_WAITING"),
