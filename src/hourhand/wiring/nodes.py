@@ -92,7 +92,7 @@ class Nodes:
         works: bool,
         settled: Settled,
         noted: Noted,
-        jobs_changed: JobsChanged,
+        jobs_changed: JobsChanged = lambda kind, jobs: None,
         hints_arrive: Callable[[], bool],
         shard: int = 0,
         lease_board: Board | None = None,
@@ -191,7 +191,7 @@ class Nodes:
         store: Store,
         clock: Clock,
         leases: Leases,
-        jobs_changed: JobsChanged,
+        jobs_changed: JobsChanged = lambda kind, jobs: None,
         tenure: Tenure | None = None,
         shard: int = 0,
     ) -> Scheduler:
