@@ -15,7 +15,7 @@ from hourhand.core.plan import ClockPlan
 from hourhand.core.run import ProgressNote, Settlement
 from hourhand.core.serving import Serves
 from hourhand.errors import Unavailable
-from hourhand.ports.reading import DeadQuery, JobQuery, RunQuery
+from hourhand.ports.reading import DeadQuery, JobQuery, RunQuery, Wanted
 from hourhand.ports.store import ClaimRequest, JobEdit, Store
 from hourhand.stores.postgres import PostgresStore
 from tests.contract.builders import draft, once, spec
@@ -71,6 +71,7 @@ EXAMPLES: dict[str, Callable[[Store], Awaitable[Any]]] = {
     "tell_served": lambda s: s.tell_served(1, Serves(pools=("default",))),
     "nodes": lambda s: s.nodes(),
     "job_runs": lambda s: s.job_runs("t", 1, [], None, 1),
+    "look_at_job": lambda s: s.look_at_job("t", 1, lambda *_: Wanted(nominals=[], before_at=1, limit=1)),
     "get_run": lambda s: s.get_run("t", _KEY),
     "list_runs": lambda s: s.list_runs("t", RunQuery(from_at=0, to_at=1)),
     "dead_letters": lambda s: s.dead_letters("t", DeadQuery()),
