@@ -85,6 +85,14 @@ INSERT INTO backfills (id, job_id, tenant, state, from_at, to_at, newest_first, 
 SELECT n, n, CASE WHEN n % 10 = 0 THEN '{SMALL}' ELSE '{BIG}' END, CASE WHEN n % 200 = 0 THEN 0 ELSE 2 END, 0, 1, 0, 100,
     'every 70', 'every 70', 0, 0, 0, 10, 5, 0, 0, 0, 0, 0, 0, 0,
     CASE WHEN n % 200 > 0 THEN {NOW_AT} - n * 1000000::bigint END FROM generate_series(1, {BACKFILLS}) AS n;
+INSERT INTO tokens (id, tenant, name, role, digest, created_at, created_by, expires_at, revoked_at)
+SELECT n, CASE WHEN n % 10 = 0 THEN '{SMALL}' ELSE '{BIG}' END, 'ci', 'viewer', sha256(n::text::bytea), 0, 'ann',
+    CASE WHEN n % 3 = 1 THEN {NOW_AT} - n * 1000000::bigint END, CASE WHEN n % 3 = 2 THEN {NOW_AT} - n * 1000000::bigint END
+FROM generate_series(1, 5000) AS n;
+INSERT INTO buckets (key, full_at) SELECT 'bucket-' || n, {NOW_AT} - n * 1000000::bigint FROM generate_series(1, 20000) AS n;
+INSERT INTO quotas (tenant, jobs, set_at) SELECT 'tenant-' || n, n, 0 FROM generate_series(1, 5000) AS n;
+INSERT INTO tenant_use (tenant, jobs, document_bytes, rate)
+SELECT 'tenant-' || n, n, 0, 0 FROM generate_series(1, 5000) AS n ON CONFLICT DO NOTHING;
 INSERT INTO operations (id, tenant, revision, finished_at, body)
 SELECT n, CASE WHEN n % 10 = 0 THEN '{SMALL}' ELSE '{BIG}' END, 0,
     CASE WHEN n % 200 > 1 THEN {NOW_AT} - n * 1000000::bigint END, '{{}}' FROM generate_series(1, 20000) AS n;

@@ -237,6 +237,7 @@ JOBS = {
             [0],
             [0],
             ["x"],
+            [0],
         )
     ),
     "replace_job": Example(
@@ -246,7 +247,7 @@ JOBS = {
         | dict.fromkeys(
             ("version", "version_from", "paused", "since", "until", "updated_at", "lane", "at_most_once"), 1
         )
-        | {"grace_us": 1, "timeout_us": 1, "name": "name", "spec": "x", "id": _JOB}
+        | {"grace_us": 1, "timeout_us": 1, "name": "name", "spec": "x", "id": _JOB, "rate": 0}
     ),
     "drop_job": Example((_JOB,)),
     "get_job": Example((_JOB,)),
@@ -562,6 +563,54 @@ BACKFILLS = {
     "purge_backfills": Example((NOW_AT, 100)),
 }
 
+TOKENS = {
+    "add_token": Example(
+        {
+            "id": 900_001,
+            "tenant": BIG,
+            "name": "ci",
+            "role": "viewer",
+            "digest": b"x" * 32,
+            "created_at": NOW_AT,
+            "created_by": "ann",
+            "expires_at": None,
+        }
+    ),
+    "count_live_tokens": Example((BIG, NOW_AT, 1_000), 1_000, "as many are counted"),
+    "get_token": Example((1,)),
+    "note_token_use": Example((_PLACES, NOW_AT)),
+    "purge_expired_tokens": Example((NOW_AT, 100)),
+    "purge_revoked_tokens": Example((NOW_AT, 100)),
+    "revoke_token": Example((6, NOW_AT)),
+    "tokens_page": Example((BIG, _FOREVER, PAGE)),
+    "tokens_page_all": Example((_FOREVER, PAGE)),
+}
+
+QUOTAS = {
+    "add_bucket": Example(("new",)),
+    "fill_bucket": Example((NOW_AT, "bucket-7")),
+    "lock_bucket": Example(("bucket-7",)),
+    "read_bucket": Example(("bucket-7",)),
+    "purge_buckets": Example((NOW_AT, 100)),
+    "add_tenant": Example(("new",)),
+    "put_quota": Example(
+        {
+            "tenant": SMALL,
+            "jobs": 1,
+            "runs_per_minute": None,
+            "payload_bytes": None,
+            "document_bytes": None,
+            "set_at": NOW_AT,
+        }
+    ),
+    "rate_jobs": Example((json.dumps([[one, 60] for one in _JOBS]),)),
+    "unrated_jobs": Example((100,)),
+    "tenants_page": Example(("", PAGE)),
+    "use_of": Example(([BIG, SMALL],)),
+}
+
+SEGMENTS = {"all_segments": Example()}
+
 OPERATIONS = {
     "add_operation": Example((900_001, BIG, "{}")),
     "get_operation": Example((1, BIG)),
@@ -676,6 +725,9 @@ EXAMPLES: dict[str, Example] = {
     **AUDITS,
     **BACKFILLS,
     **OPERATIONS,
+    **TOKENS,
+    **QUOTAS,
+    **SEGMENTS,
     **WEBHOOKS,
     **SKIPS,
     **CLAIMS,

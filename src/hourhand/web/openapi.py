@@ -96,14 +96,17 @@ def problems(*statuses: int, body: bool = False) -> dict[int | str, dict[str, An
 
 def takes(model: type[BaseModel], *media_types: str, required: bool = True) -> dict[str, Any]:
     """The `openapi_extra` of a route that takes a document."""
-    schema = {"$ref": _REFERENCE.format(model=model.__name__)}
+    schema: dict[str, Any] = {"$ref": _REFERENCE.format(model=model.__name__)}
+    if not required:  # saying nothing is as good as leaving it out
+        schema = {"anyOf": [schema, {"type": "null"}]}
     content = {media_type: {"schema": schema} for media_type in media_types or ("application/json",)}
     return {"requestBody": {"required": required, "content": content}}
 
 
 def takes_many(model: type[BaseModel], longest: int, *, lines: bool = True) -> dict[str, Any]:
     """The `openapi_extra` of a route that takes documents as a list, or also line by line."""
-    one = {"$ref": _REFERENCE.format(model=model.__name__)}
+    # What is wrong with one of them is told in its own result, so that the request as a whole is fine.
+    one = {"anyOf": [{"$ref": _REFERENCE.format(model=model.__name__)}, {}]}
     content: dict[str, Any] = {
         "application/json": {"schema": {"type": "array", "items": one, "maxItems": longest}}
     }
