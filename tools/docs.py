@@ -268,6 +268,21 @@ LIMITS = (
     Limit("events that can be resumed, by number", "services.event_log", "MAX_KEPT"),
     Limit("jobs whose last runs one request reads", "web.routes.jobs", "MAX_STRIPS"),
     Limit("runs of each of them", "web.routes.jobs", "MAX_MARKS"),
+    Limit(
+        "a tenant's jobs or dead letters that its overview counts", "stores.relational.sizes", "MOST_COUNTED"
+    ),
+    Limit(
+        "rows of a hot table that are asked whether they are the tenant's",
+        "stores.relational.sizes",
+        "MOST_LOOKED_AT",
+    ),
+    Limit("tenants whose sizes a process remembers", "services.overview", "MAX_KEPT"),
+    Limit(
+        "deeds that one page looks at before it answers with less",
+        "stores.relational.deeds",
+        "MOST_LOOKED_AT",
+    ),
+    Limit("characters of a note beside a deed", "core.deeds", "MAX_NOTE"),
     Limit("minutes that the overview knows", "services.recent", "MINUTES"),
     Limit("changes of jobs that it knows, per tenant", "services.recent", "MAX_CHANGES"),
     Limit("tenants that it knows", "services.recent", "MAX_TENANTS"),

@@ -374,7 +374,7 @@ async def test_filters(scene: Scene) -> None:
 async def test_a_filter_that_few_fit_ends_in_bounded_pages(
     scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("hourhand.stores.relational.deeds._SCAN", 10)
+    monkeypatch.setattr("hourhand.stores.relational.deeds.MOST_LOOKED_AT", 10)
     with acting_for(BOB):
         wanted = await scene.create()
     with acting_for(ANN):

@@ -13,7 +13,7 @@ from hourhand.ports.acting import Actor
 from hourhand.ports.deeds import DeedPage, DeedQuery
 from hourhand.stores.relational.tx import Engine, Tx
 
-_SCAN = 5_000  # rows that one page may look at before it answers with less
+MOST_LOOKED_AT = 5_000  # rows that one page may look at before it answers with less
 _END = (FOREVER, FOREVER)
 
 
@@ -94,8 +94,8 @@ async def deeds(tx: Tx, tenant: str, query: DeedQuery) -> DeedPage:
         name, whose = "deeds_page_of", {"tenant": tenant, "job_id": query.job_id}
     found: list[Deed] = []
     looked = 0
-    while looked < _SCAN:
-        size = min(_SCAN - looked, max(query.limit, looked))  # ever more, where few fit
+    while looked < MOST_LOOKED_AT:
+        size = min(MOST_LOOKED_AT - looked, max(query.limit, looked))  # ever more, where few fit
         place = {"before_at": before[0], "before_id": before[1], "limit": size}
         rows = await tx.all(name, {**whose, **bounds, **place})
         looked += size
