@@ -13,7 +13,7 @@ from tests.browser.tab import Tab
 from tests.browser.test_looks import assert_axe_finds_nothing, assert_nothing_scrolls_sideways
 
 REFUSED = r"401 \(Unauthorized\)"
-NOT_THERE = r"api/v1/(quota|deeds)"  # the view asks whether the server tells of these
+NOT_THERE = r"api/v1/quota"  # the view asks whether the server tells of it
 
 
 class AskingServer(Server):

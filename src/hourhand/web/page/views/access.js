@@ -165,12 +165,14 @@ function Deeds() {
   return html`<section aria-label="Who did what"><h2>Who did what</h2>
     <div class="table-wrap"><table class="list deeds">
       <caption class="hidden">The last deeds, newest first</caption>
-      <thead><tr><th>When</th><th>Who</th><th>What</th></tr></thead>
+      <thead><tr><th>When</th><th>Who</th><th>What</th><th>To</th><th>Why</th></tr></thead>
       <tbody>${data.data.map(
-        (deed) => html`<tr key=${deed.deed_id || deed.at}>
-          <td data-label="When">${deed.at && html`<${Ago} at=${deed.at} />`}</td>
-          <td data-label="Who"><bdi>${cut(deed.subject || "", 60)}</bdi></td>
-          <td data-label="What">${[deed.action, deed.job_id || deed.what].filter(Boolean).join(" ")}</td>
+        (deed, place) => html`<tr key=${place}>
+          <td data-label="When"><${Ago} at=${deed.at} /></td>
+          <td data-label="Who"><bdi>${cut(deed.subject, 60)}</bdi></td>
+          <td data-label="What">${deed.action}</td>
+          <td data-label="To">${[deed.what, deed.version && `version ${deed.version}`].filter(Boolean).join(", ")}</td>
+          <td data-label="Why"><bdi>${cut(deed.note || "", 100)}</bdi></td>
         </tr>`,
       )}</tbody>
     </table></div>
