@@ -603,7 +603,7 @@ QUOTAS = {
             "set_at": NOW_AT,
         }
     ),
-    "rate_jobs": Example((json.dumps([[one, 60] for one in _JOBS]),)),
+    "rate_job": Example((60, _JOB)),
     "unrated_jobs": Example((100,)),
     "tenants_page": Example(("", PAGE)),
     "use_of": Example(([BIG, SMALL],)),

@@ -27,11 +27,13 @@ from hourhand.ports.limits import Portion
 from hourhand.ports.quotas import TenantPage, TenantStanding
 from hourhand.ports.store import JobDraft
 from hourhand.stores.relational.membership import Settings
-from hourhand.stores.relational.rows import decode_spec, encode_spec, to_json
+from hourhand.stores.relational.rows import decode_spec, encode_spec
 from hourhand.stores.relational.tx import ChangedMeanwhile, Tx
 
 if TYPE_CHECKING:
     from hourhand.stores.relational.store import Engine
+
+_MOST_RATED = 200  # jobs of a version without rates, in one transaction
 
 
 class Standing(msgspec.Struct, frozen=True, kw_only=True):
@@ -157,15 +159,11 @@ async def take_tokens(tx: Tx, key: str, limit: Limit, least: int, most: int) -> 
 
 async def rate_jobs(tx: Tx, limit: int) -> bool:
     """Compute the rate of jobs that were written by a version without it; True while there are more."""
-    rows = await tx.all("unrated_jobs", (limit,))
-    rates = [
-        # one without a clock that is not paused has had its last time
-        (job_id, rate_of(decode_spec(spec)) if paused or clock_id is not None else 0)
-        for job_id, spec, clock_id, paused in rows
-    ]
-    if rates:
-        await tx.run("rate_jobs", (to_json(rates),))
-    return len(rows) >= limit
+    rows = await tx.all("unrated_jobs", (min(limit, _MOST_RATED),))
+    for job_id, spec, clock_id, paused in rows:
+        has_times = paused or clock_id is not None
+        await tx.run("rate_job", (rate_of(decode_spec(spec)) if has_times else 0, job_id))
+    return len(rows) >= min(limit, _MOST_RATED)
 
 
 def refused(over: OverQuota) -> HourhandError:

@@ -7,8 +7,8 @@ LEFT JOIN quotas AS q ON q.tenant = asked.tenant COLLATE "C";
 
 -- tenants_page: tenants by name, with the same
 SELECT u.tenant, u.jobs, u.document_bytes, u.rate, q.jobs, q.runs_per_minute, q.payload_bytes, q.document_bytes
-FROM tenant_use AS u LEFT JOIN quotas AS q ON q.tenant = u.tenant
-WHERE u.tenant > $1 ORDER BY u.tenant LIMIT $2;
+FROM (SELECT * FROM tenant_use WHERE tenant > $1 ORDER BY tenant LIMIT $2) AS u
+LEFT JOIN LATERAL (SELECT * FROM quotas WHERE quotas.tenant = u.tenant OFFSET 0) AS q ON true ORDER BY u.tenant;
 
 -- add_tenant: one that has nothing yet is listed too
 INSERT INTO tenant_use (tenant, jobs, document_bytes, rate) VALUES ($1, 0, 0, 0) ON CONFLICT DO NOTHING;
@@ -38,6 +38,5 @@ DELETE FROM buckets WHERE key IN (
 -- unrated_jobs: jobs that a version wrote that knew no rates, held
 SELECT id, spec, clock_id, paused FROM jobs WHERE rate IS NULL ORDER BY id LIMIT $1 FOR UPDATE SKIP LOCKED;
 
--- rate_jobs: how many runs a minute jobs make
-UPDATE jobs SET rate = (given.value ->> 1)::bigint
-FROM jsonb_array_elements($1::text::jsonb) AS given WHERE jobs.id = (given.value ->> 0)::bigint;
+-- rate_job: how many runs a minute a job makes
+UPDATE jobs SET rate = $1 WHERE id = $2;

@@ -38,5 +38,5 @@ DELETE FROM buckets WHERE key IN (
 -- unrated_jobs: jobs that a version wrote that knew no rates
 SELECT id, spec, clock_id, paused FROM jobs WHERE rate IS NULL ORDER BY id LIMIT ?;
 
--- rate_jobs: how many runs a minute jobs make
-UPDATE jobs SET rate = given.value ->> 1 FROM json_each(?) AS given WHERE jobs.id = given.value ->> 0;
+-- rate_job: how many runs a minute a job makes
+UPDATE jobs SET rate = ? WHERE id = ?;
