@@ -182,6 +182,7 @@ LIMITS = (
     Limit("time after which to try again, where a quota is used up", "core.quota", "RETRY_AFTER_S", "s"),
     Limit("the most that can be set as a quota", "core.quota", "MOST"),
     Limit("and of runs a minute", "core.quota", "MOST_RUNS"),
+    Limit("one in so many is claimed from the newest end of a lane that is behind", "core.lanes", "NEWEST_SHARE"),
     Limit("characters of a bearer token", "core.access", "MAX_TOKEN"),
     Limit("characters of the name of a JWT's key (kid)", "core.jose", "MAX_KID"),
     Limit("how far the clock of who issues JWTs may differ", "core.claims", "LEEWAY_US", "us"),

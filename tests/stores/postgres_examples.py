@@ -87,6 +87,18 @@ CLAIMS = {
         6_400,
         _A_CLASS,
     ),
+    "take_newest": Example(
+        {
+            "lanes": _LANES,
+            "until": NOW_AT + 2 * SECOND_US,
+            "most": 100,
+            "now": NOW_AT,
+            "wanted": 100,
+            "node_id": 99,
+        },
+        6_400,
+        _A_CLASS,
+    ),
     "take_given": Example(
         {
             "job_ids": [n for n in range(40_000, 40_100) if n % 2],

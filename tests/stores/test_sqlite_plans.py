@@ -62,6 +62,11 @@ def test_running_is_searched_by_key_or_index(
             "SEARCH p USING PRIMARY KEY (scheduled_at=? AND job_id=?)",
         ),
         (
+            "look_newest",
+            {"lane": 1, "now": 1, "until": 1, "share": 4, "limit": 9},
+            "planned_lane (lane=? AND due_at>? AND due_at<?)",
+        ),
+        (
             "upcoming_planned",
             {"lane": 1, "due_at": 1, "scheduled_at": 1, "job_id": 1, "until": 1, "most": 1, "routed": 0},
             "planned_lane (lane=? AND due_at>? AND due_at<?)",

@@ -13,6 +13,10 @@ from hourhand.core.model import Priority
 # that waits for a high run in two seconds could have done a hundred low ones that are late.
 BRIEF_LEAD_US = 100_000
 
+# Where more is due in a lane than there is room for, one in so many is taken from its newest end: tenants share lanes,
+# and what one of them has left lying must not stand before all that the others get from then on.
+NEWEST_SHARE = 4
+
 # Of the claims in a row, each lower class is owed those whose number has its remainder. No two classes
 # meet at one number, so that a worker that claims one run at a time owes each its share too.
 _OWED = {

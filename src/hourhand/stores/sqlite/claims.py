@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from hourhand.core.identity import CLASSES, LANES_PER_POOL, RunKey, class_of_lane
-from hourhand.core.lanes import BRIEF_LEAD_US, divide, floors
+from hourhand.core.identity import BACKGROUND, CLASSES, LANES_PER_POOL, RunKey, class_of_lane
+from hourhand.core.lanes import BRIEF_LEAD_US, NEWEST_SHARE, divide, floors
 from hourhand.core.overlap import free_slots, in_order
 from hourhand.core.plan import Lateness
 from hourhand.core.run import ClaimedRun
@@ -203,6 +203,10 @@ async def _look(tx: Tx, request: ClaimRequest, lanes: _Lanes, limit: int) -> tup
         found = await tx.run("look_due", due)
         if found >= limit:
             exhausted = False
+            if limit >= NEWEST_SHARE and class_of_lane(lane) != BACKGROUND:
+                newest = {**due, "share": NEWEST_SHARE, "limit": limit // NEWEST_SHARE}
+                del newest["rank"]
+                await tx.run("look_newest", newest)
             continue
         cursor = request.cursors.get(lane, _FRONT)
         page = max(limit - found, _LEAST_AHEAD)
