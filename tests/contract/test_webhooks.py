@@ -1,5 +1,6 @@
 """Webhooks: what happens is noted with what happened, each webhook hears its own, one hand at a time, within bounds."""
 
+import asyncio
 import itertools
 import json
 from collections.abc import Sequence
@@ -450,3 +451,23 @@ async def test_what_a_process_had_in_hand_is_soon_free_after_a_restart(scene: Sc
         scene.pass_time(30)
     [again] = await take(scene)
     assert (again.webhook.id, again.deliveries) == (webhook.id, batch.deliveries)
+
+
+async def test_two_tenants_hear_of_the_same_moment_each_their_own(scene: Scene) -> None:
+    ours, theirs = await add(scene), await add(scene, tenant="acme")
+    job = await scene.create()
+    other = await scene.create(tenant="acme")
+    assert [one["job_id"] for one in await heard(scene, ours)] == [format_job_id(job.id)]
+    assert [one["job_id"] for one in await heard(scene, theirs)] == [format_job_id(other.id)]
+
+
+async def test_nothing_is_made_for_one_that_is_deleted_in_that_moment(scene: Scene) -> None:
+    for _ in range(15):
+        webhook = await add(scene, types=("job.created",))
+        await scene.store.create_jobs([draft() for _ in range(20)])
+        await asyncio.gather(
+            scene.store.spread_events(100), scene.store.delete_webhook("default", webhook.id)
+        )
+        await scene.store.add_webhook(webhook)  # to see what was left under its id
+        assert await deliveries(scene, webhook) == ()
+        await scene.store.delete_webhook("default", webhook.id)
