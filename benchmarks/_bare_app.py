@@ -24,6 +24,13 @@ async def create(request: Request) -> Response:
     return Response(msgspec.json.encode(answer), 201, media_type="application/json")
 
 
+@app.get("/api/v1/jobs/{job_id}/status")
+async def status(job_id: str) -> Response:
+    """Answers as the real route does."""
+    answer = {"job_id": job_id, "status": "SUCCEEDED", "last_run": None, "next_run": None, "retry_count": 0}
+    return Response(msgspec.json.encode(answer), media_type="application/json")
+
+
 async def main() -> None:
     """Serve until stopped."""
     listener = socket.create_server(("127.0.0.1", free_port()), backlog=2048)

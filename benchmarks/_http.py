@@ -56,6 +56,11 @@ def post(port: int, path: str, body: bytes, content_type: str = "application/jso
     return f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body
 
 
+def get(port: int, path: str) -> bytes:
+    """A whole request."""
+    return f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n\r\n".encode()
+
+
 class _Caller(asyncio.Protocol):
     """One connection of the client."""
 

@@ -33,6 +33,7 @@ from hourhand.services.log_writer import LogRouter
 from hourhand.telemetry import Telemetry
 from hourhand.wiring.life import quiet_collector
 from hourhand.wiring.parts import Parts, build_parts, build_targets, open_store
+from hourhand.wiring.up import SWITCH_INTERVAL_S
 
 TENANT = "default"
 hh = Hourhand()
@@ -144,7 +145,7 @@ async def create(parts: Parts, jobs: Sequence[NewJob], batch: int = 1000) -> Non
 
 def run(main: Coroutine[Any, Any, None]) -> None:
     """Run a benchmark as `hourhand up` runs: uvloop, a short switch interval, a quiet collector."""
-    sys.setswitchinterval(0.001)
+    sys.setswitchinterval(SWITCH_INTERVAL_S)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(main)
 

@@ -12,6 +12,7 @@ from hourhand.cli.app import run
 if TYPE_CHECKING:
     from hourhand.cli.launch import Examined, ReplayedWindow, SchemaState, SimulationWish
     from hourhand.config import Settings, UpOptions
+    from hourhand.services.tokens import TokenWish
 
 
 def main() -> None:
@@ -61,6 +62,11 @@ class Wired:
         from hourhand.wiring.kafka import replay
 
         return replay(settings, from_at, to_at, dry_run=dry_run)
+
+    def create_token(self, settings: "Settings", wish: "TokenWish", *, dry_run: bool) -> dict[str, Any]:
+        from hourhand.wiring.tokens import create_token
+
+        return create_token(settings, wish, dry_run=dry_run)
 
     def simulate(self, wish: "SimulationWish") -> dict[str, Any]:
         from hourhand.simulation.days import simulate

@@ -4,6 +4,7 @@ A job id grows with time; its layout is `core.identity`'s. Two processes may dra
 the second and the caller draws again.
 """
 
+import base64
 import random
 import secrets
 
@@ -26,6 +27,16 @@ def process_name() -> str:
 def new_key() -> bytes:
     """A key for what only this cluster may sign."""
     return secrets.token_bytes(32)
+
+
+def new_secret(size_bytes: int) -> str:
+    """A secret as hexadecimal digits, for somebody to keep."""
+    return secrets.token_hex(size_bytes)
+
+
+def new_signing_secret() -> str:
+    """A secret of Standard Webhooks, for one endpoint."""
+    return f"whsec_{base64.b64encode(secrets.token_bytes(32)).decode()}"
 
 
 class IdSource:

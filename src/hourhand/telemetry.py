@@ -39,6 +39,8 @@ _STRUCK_KEYS = frozenset(
 )
 _PASSWORD_IN_URL = re.compile(r"(://[^:/?#\s@]*):[^/?#\s@]*@")
 _SIGNING_SECRET = re.compile(r"whsec_[A-Za-z0-9+/=]+")
+_JWT = re.compile(r"eyJ[\w-]{8,}\.[\w-]+\.[\w-]*", re.ASCII)
+_API_TOKEN = re.compile(r"(hh_[0-9a-z]{13})_[0-9a-f]+")  # what is left names it
 
 
 class Telemetry:
@@ -54,6 +56,7 @@ class Telemetry:
         self._settle_batch = _Histogram(_BATCHES)
         self._planned = 0
         self._backfilled = 0
+        self._webhooks: _Webhooks | None = None
         self._store_errors = 0
         self._queue: _Queued | None = None
         self._backlog: Backlog | None = None
@@ -90,6 +93,19 @@ class Telemetry:
     def backfilled(self, count: int) -> None:
         """Runs were made for backfills."""
         self._backfilled += count
+
+    def webhooks_called(self, *, taken: int, failed: int) -> None:
+        """Calls to endpoints of webhooks ended."""
+        self._webhook_counts.taken += taken
+        self._webhook_counts.failed += failed
+
+    def webhooks_dropped(self, count: int) -> None:
+        """Deliveries of webhooks were too many, or too old."""
+        self._webhook_counts.dropped += count
+
+    def webhook_disabled(self) -> None:
+        """A webhook was given up."""
+        self._webhook_counts.disabled += 1
 
     def planner_stepped(self, duration_us: int) -> None:
         """The planner took one step."""
@@ -149,6 +165,13 @@ class Telemetry:
             self._queue = _Queued()
         return self._queue
 
+    @property
+    def _webhook_counts(self) -> "_Webhooks":
+        """Made when a webhook is first spoken of, so that those without one are not told of it."""
+        if self._webhooks is None:
+            self._webhooks = _Webhooks()
+        return self._webhooks
+
     def _families(self) -> Iterator[Metric]:
         fires = CounterMetricFamily(
             "hourhand_fires", "Settled runs by what became of them.", labels=["event"]
@@ -170,12 +193,39 @@ class Telemetry:
         yield self._settle_batch.family("hourhand_settle_batch_runs", "Runs per settled batch.")
         if self._queue is not None:
             yield from self._queue.families()
+        if self._webhooks is not None:
+            yield from self._webhooks.families()
         if self._backlog is not None:
             yield from _backlog_families(self._backlog)
         if self._audits:
             yield from _audit_families(self._audits)
         if self._lease_servers:
             yield from _lease_families(self._lease_servers, self._lease_outages)
+
+
+class _Webhooks:
+    """What became of calls to endpoints of webhooks."""
+
+    def __init__(self) -> None:
+        self.taken = 0
+        self.failed = 0
+        self.dropped = 0
+        self.disabled = 0
+
+    def families(self) -> Iterator[Metric]:
+        """All of them."""
+        calls = CounterMetricFamily(
+            "hourhand_webhook_calls", "Calls to webhooks by what came of them.", labels=["outcome"]
+        )
+        calls.add_metric(["taken"], self.taken)
+        calls.add_metric(["failed"], self.failed)
+        yield calls
+        yield CounterMetricFamily(
+            "hourhand_webhook_dropped", "Deliveries that were dropped: too many or too old.", self.dropped
+        )
+        yield CounterMetricFamily(
+            "hourhand_webhooks_disabled", "Webhooks that were disabled after failing.", self.disabled
+        )
 
 
 class _Audited(NamedTuple):
@@ -363,5 +413,6 @@ def _strike_out(_logger: object, _method: str, line: MutableMapping[str, Any]) -
         if key.lower() in _STRUCK_KEYS:
             line[key] = "***"
         elif isinstance(value, str):
-            line[key] = _SIGNING_SECRET.sub("whsec_***", _PASSWORD_IN_URL.sub(r"\1:***@", value))
+            struck = _SIGNING_SECRET.sub("whsec_***", _PASSWORD_IN_URL.sub(r"\1:***@", value))
+            line[key] = _API_TOKEN.sub(r"\1_***", _JWT.sub("***", struck))
     return line

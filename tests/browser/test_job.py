@@ -122,6 +122,20 @@ def test_versions_say_what_differs(tab: Tab, server: Server) -> None:
     expect(page.locator(".versions li").first).to_contain_text("timeout")
 
 
+def test_no_secret_of_a_target_is_shown(tab: Tab, server: Server) -> None:
+    target = {"type": "http", "url": "https://ann:canary@a.example/", "headers": {"X-Api-Key": "canary"}}
+    job = server.job("secretive", target=target)
+    for changed in ({"headers": {"X-Api-Key": "canary, too"}}, {"url": "https://ann:canary@b.example/"}):
+        server.api.expect(200, "PATCH", f"/jobs/{job}", {"target": changed})
+    page = tab.open(f"/jobs/{job}")
+    newest, headers = (page.locator(".versions li").nth(place) for place in (0, 1))
+    expect(newest).to_contain_text(
+        "target: POST https://ann:***@a.example/ → POST https://ann:***@b.example/"
+    )
+    expect(headers).to_contain_text("target")
+    assert "canary" not in page.locator("body").inner_text()
+
+
 def test_the_zone_switch_shows_the_same_instant_elsewhere(tab: Tab, server: Server) -> None:
     job = server.job("zones", cron="0 9 1 1 *", tz="Asia/Tokyo")
     page = tab.open(f"/jobs/{job}")

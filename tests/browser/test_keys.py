@@ -128,3 +128,19 @@ def test_a_new_view_takes_the_focus_and_the_title(tab: Tab) -> None:
     tab.press("Enter")
     expect(page).to_have_title("Dead letters · hourhand")
     expect(page.locator("#main")).to_be_focused()
+
+
+def test_a_key_right_after_a_dialog_is_meant_for_the_page(tab: Tab, server: Server) -> None:
+    """The browser moves the focus out of a closed dialog a moment after it is gone; a quick hand is not typing then."""
+    page = tab.open(f"/jobs/{server.job('quickly')}")
+    tab.press("p")
+    expect(page.get_by_role("dialog")).to_be_visible()
+    page.evaluate(
+        """() => {
+            const field = document.querySelector("dialog input, dialog textarea");
+            field.focus();
+            field.closest("dialog").close();
+            field.dispatchEvent(new KeyboardEvent("keydown", { key: "r", bubbles: true }));
+        }"""
+    )
+    tab.toast("Started")

@@ -6,6 +6,7 @@ Of several APIs any is asked, at each repetition anew.
 """
 
 import random
+import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -20,6 +21,7 @@ MOST_JOBS = 60  # that recur at the same time
 PHASE = "2026-01-01T00:00:00Z"  # a multiple of every interval used here
 
 _PATIENCE_US = 120 * SECOND_US
+_LOOK_S = 0.05
 _OVERLAP = frozenset({"SKIPPED overlap"})
 _DELETED = frozenset({"CANCELLED job deleted"})
 
@@ -67,6 +69,7 @@ class _Open:
     settle: Callable[[int | None, Answer], None]  # see first_at
     first_at: int | None = None  # when it was first sent in vain; None: never
     life: JobLife | None = None  # what it changes
+    again_at: int = 0  # before then it is not sent again, as the server asked
 
 
 class Load:
@@ -106,16 +109,24 @@ class Load:
 
     def act(self) -> None:
         """One request: what is still open first, else something new."""
-        while not self._open:
+        while (request := self._askable()) is None:
             self._invent()
-        self._push(self._open[0])
+        self._push(request)
 
     def settle_all(self) -> None:
         """Ask again for every answer that is missing; the process must be up."""
         end_at = now() + _PATIENCE_US
         while self._open:
             assert now() < end_at, "a request still has no answer long after everything was mended"
-            self._push(self._open[0])
+            request = self._askable()
+            if request is None:
+                threading.Event().wait(_LOOK_S)
+            else:
+                self._push(request)
+
+    def _askable(self) -> _Open | None:
+        """The first request without an answer, but for those that are to come again later."""
+        return next((one for one in self._open if one.again_at <= now()), None)
 
     def create(self, kind: Kind, rule: Rule) -> None:
         """Ask for a job, under a key by which a lost answer can be found again."""
@@ -161,6 +172,13 @@ class Load:
             self.refused += 1
             self._doubt(request, at)
             return
+        if answer.status == 409 and answer.body["code"] == "in_flight":
+            # Whoever had its key may have died, and keeps it until the lease ends: a client waits for that.
+            assert answer.body["retryable"], answer.body
+            self.refused += 1
+            self._doubt(request, at)
+            request.again_at = now() + int(answer.headers["retry-after"]) * SECOND_US
+            return
         self._open.remove(request)
         request.settle(request.first_at, answer)
 
@@ -171,7 +189,12 @@ class Load:
             self._uncertain.add(request.life.job)
 
     def _invent(self) -> None:
-        alive = [life for life in self.jobs if not life.deleted and not isinstance(_rule(life), Once)]
+        busy = {id(request.life) for request in self._open}  # nothing overtakes what is still to come
+        alive = [
+            life
+            for life in self.jobs
+            if not life.deleted and not isinstance(_rule(life), Once) and id(life) not in busy
+        ]
         recurring = [life for life in alive if life.job not in self._uncertain]
         choice = self._rng.random()
         if (choice < 0.25 and len(alive) < MOST_JOBS) or len(recurring) < 5:

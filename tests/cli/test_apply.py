@@ -118,14 +118,40 @@ def test_prunes_what_the_same_set_had(hourhand: Any, file: Path, name: str, clie
     file.write_text(text_of(name, a="0 9 * * *"))
     assert hourhand("apply", str(file)).out.splitlines()[-1] == "created 0, changed 0, unchanged 1, pruned 0"
     planned = hourhand("plan", str(file), "--prune", "--exit-code")
-    assert (planned.code, planned.out.splitlines()[0]) == (8, f"- {name}/b")
+    assert (planned.code, planned.out.splitlines()[0]) == (8, f"- {name}/b: fires 7 removed")
     refused = hourhand("apply", str(file), "--prune")
     assert (refused.code, "Add -y" in refused.err, f"- {name}/b" in refused.out) == (2, True, True)
     done = hourhand("apply", str(file), "--prune", "-y")
-    assert done.out == f"- {name}/b\ncreated 0, changed 0, unchanged 1, pruned 1\n"
+    assert done.out.splitlines() == [
+        f"- {name}/b: fires 7 removed",
+        "fires in the next 7 days: 0 added, 7 removed, 0 moved",
+        "created 0, changed 0, unchanged 1, pruned 1",
+    ]
     assert hourhand("jobs", "show", f"{name}/b").code == 3
     assert [hourhand("jobs", "show", f"{name}/{key}").code for key in ("a", "mine", "other")] == [0, 0, 0]
     assert hourhand("apply", str(file), "--prune", "-y").out.endswith("pruned 0\n")
+
+
+def test_a_plan_tells_which_fires_come_go_and_move(hourhand: Any, file: Path, name: str) -> None:
+    file.write_text(text_of(name, a="0 9 * * *", b="0 10 * * *", gone="0 * * * *", same="0 1 * * *"))
+    hourhand("apply", str(file))
+    file.write_text(text_of(name, a="30 9 * * *", b="0 10,22 * * *", new="* * * * * *", same="0 1 * * *"))
+    done = hourhand("plan", str(file), "--prune")
+    lines = done.out.splitlines()
+    assert "; fires 604,800 added" in lines[0]
+    assert "    fires  7 moved" in lines
+    assert "    fires  7 added" in lines
+    assert f"- {name}/gone: fires 168 removed" in lines
+    assert lines[-2] == "fires in the next 7 days: 604,807 added, 168 removed, 7 moved"
+    told = hourhand("plan", str(file), "--prune", "--json").json
+    counts = {"added": 604_807, "removed": 168, "moved": 7, "uncounted": 0, "days": 7}
+    assert {**told["fires"], **counts} == told["fires"]
+    jobs = {job["key"].rpartition("/")[2]: job["fires"] for job in told["jobs"]}
+    assert set(jobs) == {"a", "b", "gone", "new"}
+    assert all(one["from"][11:16] == "09:00" for one in jobs["a"]["moved_at"])
+    assert all(one["to"][11:16] == "09:30" for one in jobs["a"]["moved_at"])
+    assert (len(jobs["a"]["moved_at"]), len(jobs["new"]["added_at"])) == (7, 10)
+    assert jobs["gone"]["removed"] == 168
 
 
 def test_an_empty_set_is_pruned_whole(hourhand: Any, file: Path, name: str) -> None:
@@ -134,6 +160,25 @@ def test_an_empty_set_is_pruned_whole(hourhand: Any, file: Path, name: str) -> N
     file.write_text(f"set: {name}\njobs: []\n")
     assert hourhand("apply", str(file), "--prune", "-y").out.splitlines()[-1].endswith("pruned 2")
     assert hourhand("jobs", "list", "--set", name, "-q").out == ""
+
+
+@pytest.mark.parametrize("text", ["", "# all of it is gone\n"])
+@pytest.mark.parametrize("given", ["file", "-"])
+def test_an_empty_input_does_not_empty_a_set(
+    hourhand: Any, file: Path, name: str, monkeypatch: pytest.MonkeyPatch, text: str, given: str
+) -> None:
+    file.write_text(text_of(name, a="0 9 * * *"))
+    hourhand("apply", str(file))
+    file.write_text(text)
+    source = str(file) if given == "file" else "-"
+    for command in (["plan"], ["apply", "-y"]):
+        with file.open() as stdin:
+            monkeypatch.setattr("sys.stdin", stdin)
+            done = hourhand(*command, source, "--set", name, "--prune")
+        assert (done.code, done.out) == (2, "")
+        assert "holds no jobs, not even an empty list" in done.err
+        assert "nothing was applied" in done.err
+    assert len(hourhand("jobs", "list", "--set", name, "-q").out.split()) == 1
 
 
 def test_nothing_is_pruned_where_others_follow_it(hourhand: Any, file: Path, name: str) -> None:
@@ -376,6 +421,38 @@ def test_a_module_is_applied_as_its_own_set(
     assert hourhand("plan", module, "--exit-code").code == 0
 
 
+FOLLOWING = """
+from hourhand import Hourhand
+
+hh = Hourhand()
+
+
+@hh.job(cron="0 2 * * *")
+def zextract():
+    pass
+
+
+@hh.job(after=[zextract], wait="2h")
+def areport():
+    pass
+"""
+
+
+def test_a_module_declares_functions_that_follow_each_other(
+    hourhand: Any, tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module = f"graph_{name}"
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / f"{module}.py").write_text(FOLLOWING)
+    made = hourhand("apply", module)
+    assert made.code == 0, made.err
+    first = hourhand("jobs", "show", f"{module}:zextract", "--json").json
+    second = hourhand("jobs", "show", f"{module}:areport", "--json").json
+    assert (second["after"], second["wait"]) == ([first["job_id"]], "2h")
+    assert hourhand("plan", module, "--exit-code").code == 0
+
+
 def test_a_module_that_cannot_be_applied(
     hourhand: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -412,3 +489,18 @@ def test_a_crontab_is_applied_as_a_set(hourhand: Any, tmp_path: Path, name: str)
     out = tmp_path / "jobs.yaml"
     hourhand(*arguments, "-o", str(out))
     assert hourhand("plan", str(out), "--exit-code").code == 0
+
+
+def test_lines_that_the_specification_refuses_are_findings(hourhand: Any, tmp_path: Path, name: str) -> None:
+    table, out = tmp_path / "tab", tmp_path / "jobs.yaml"
+    table.write_text(f"15 3 * * * /bin/backup\n0 4 * * * echo {'x' * 70_000}\n")
+    arguments = ("import", "crontab", str(table), "--set", name, "--tz", "UTC")
+    done = hourhand(*arguments, "-o", str(out))
+    assert (done.code, done.err.splitlines()[-1]) == (8, "1 job, 1 finding")
+    assert f"{table}:2: 0 4 * * * echo xxx" in done.err
+    assert "expected at most 65,536 bytes of arguments and environment" in done.err
+    assert hourhand("plan", str(out)).code == 0
+    assert hourhand(*arguments, "--apply").code == 8
+    done = hourhand(*arguments, "--apply", "--lenient")
+    assert (done.code, done.out.splitlines()[-1]) == (0, "created 1, changed 0, unchanged 0, pruned 0")
+    assert "expected at most 65,536 bytes" in done.err

@@ -1,20 +1,28 @@
 """The clients' transport: what is tried again, how errors are typed, how pages are walked; both alike."""
 
 import json
+import socket
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from hourhand.client import AsyncClient, Client, Unreachable
-from hourhand.client.exchange import LONGEST_PAUSE_S, Patience
+from hourhand.client.exchange import IN_FLIGHT_S, LONGEST_PAUSE_S, Patience
+from hourhand.client.flow import Answer
+from hourhand.client.problems import retry_after_s
+from hourhand.clock import monotonic_us
+from hourhand.core.instant import SECOND_US
+from hourhand.core.repeating import LEASE_US
 from hourhand.errors import (
     Ambiguous,
     Conflict,
     HourhandError,
+    InFlight,
     Invalid,
     NotAllowed,
     NotFound,
@@ -24,6 +32,8 @@ from hourhand.errors import (
     Unavailable,
 )
 
+ROOT = Path(__file__).resolve().parents[2]
+SHORT_S = 0.3
 HANG_UP = "hang up"
 Reply = tuple[int, Any, dict[str, str]] | str
 
@@ -35,6 +45,9 @@ class Recorder:
     url: str = ""
     replies: list[Reply] = field(default_factory=list)
     requests: list[tuple[str, str, dict[str, str], Any]] = field(default_factory=list)
+    timeout_s: float = 30.0  # of whoever asks
+    delay_s: float = 0
+    never: threading.Event = field(default_factory=threading.Event)
 
     def next_reply(self) -> Reply:
         return self.replies.pop(0) if len(self.replies) > 1 else self.replies[0]
@@ -52,6 +65,7 @@ def recorder() -> Iterator[Recorder]:
             body = json.loads(self.rfile.read(length)) if length else None
             recorder.requests.append((self.command, self.path, dict(self.headers), body))
             reply = recorder.next_reply()
+            recorder.never.wait(recorder.delay_s)
             if reply == HANG_UP:
                 self.close_connection = True
                 return
@@ -96,10 +110,10 @@ async def ask(request: pytest.FixtureRequest, recorder: Recorder):
     async def ask(call: str, *args: Any, **kwargs: Any) -> Any:
         resource, method = call.split(".")
         if request.param == "blocking":
-            with Client(recorder.url, retries=2) as client:
+            with Client(recorder.url, retries=2, timeout_s=recorder.timeout_s) as client:
                 answer = getattr(getattr(client, resource), method)(*args, **kwargs)
                 return answer if isinstance(answer, dict) else list(answer)
-        async with AsyncClient(recorder.url, retries=2) as client:
+        async with AsyncClient(recorder.url, retries=2, timeout_s=recorder.timeout_s) as client:
             answer = getattr(getattr(client, resource), method)(*args, **kwargs)
             if hasattr(answer, "__aiter__"):
                 return [one async for one in answer]
@@ -113,8 +127,10 @@ def problem(status: int, code: str, **more: Any) -> Reply:
 
 
 OK: Reply = (200, {"job_id": "J-1"}, {})
-BUSY: Reply = (503, {"title": "t", "code": "unavailable", "detail": "down"}, {"Retry-After": "1"})
-LIMITED: Reply = (429, {"title": "t", "code": "overloaded", "detail": "slow down"}, {"Retry-After": "7"})
+BUSY: Reply = (503, {"title": "t", "code": "unavailable", "detail": "down"}, {"Retry-After": "0"})
+LIMITED: Reply = (429, {"title": "t", "code": "overloaded", "detail": "slow down"}, {"Retry-After": "0"})
+IN_FLIGHT: Reply = (409, {"title": "t", "code": "in_flight", "detail": "wait"}, {"Retry-After": "0"})
+FOR_LONG: Reply = (429, {"title": "t", "code": "overloaded", "detail": "not today"}, {"Retry-After": "3600"})
 
 
 @pytest.mark.parametrize(
@@ -125,6 +141,8 @@ LIMITED: Reply = (429, {"title": "t", "code": "overloaded", "detail": "slow down
         ("jobs.run", ["J-1"], [HANG_UP, BUSY, OK], 3),
         ("jobs.pause", ["J-1"], [BUSY, OK], 2),
         ("jobs.create", [{}], [LIMITED, OK], 2),
+        ("jobs.create", [{}], [HANG_UP, IN_FLIGHT, OK], 3),
+        ("jobs.update", ["J-1", {}], [BUSY, HANG_UP, OK], 3),
         ("jobs.delete", ["J-1"], [LIMITED, OK], 2),
     ],
 )
@@ -139,10 +157,8 @@ async def test_what_may_be_repeated_is_tried_again(
 @pytest.mark.parametrize(
     ("call", "arguments", "reply", "error"),
     [
-        ("jobs.create", [{}], HANG_UP, Unreachable),
-        ("jobs.create", [{}], BUSY, Unavailable),
-        ("jobs.update", ["J-1", {}], HANG_UP, Unreachable),
         ("jobs.delete", ["J-1"], HANG_UP, Unreachable),
+        ("jobs.create", [{}], problem(409, "conflict"), Conflict),
         ("jobs.get", ["J-1"], problem(404, "not_found"), NotFound),
     ],
 )
@@ -157,10 +173,113 @@ async def test_what_may_have_happened_is_not_repeated(
 
 async def test_patience_ends(ask, recorder: Recorder) -> None:
     recorder.replies = [LIMITED]
-    with pytest.raises(Overloaded) as caught:
+    with pytest.raises(Overloaded):
         await ask("jobs.get", "J-1")
     assert len(recorder.requests) == 3
-    assert caught.value.retry_after_s == 7
+
+
+async def test_a_request_whose_server_died_is_waited_for_until_a_repeat_takes_over(
+    ask, recorder: Recorder
+) -> None:
+    recorder.replies = [HANG_UP, *[IN_FLIGHT] * 20, BUSY, OK]
+    assert await ask("jobs.run", "J-1") == {"job_id": "J-1"}
+    assert len({headers["Idempotency-Key"] for _, _, headers, _ in recorder.requests}) == 1
+
+
+async def test_waiting_for_a_request_in_flight_ends(
+    ask, recorder: Recorder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert LEASE_US / SECOND_US < IN_FLIGHT_S < 2 * LEASE_US / SECOND_US
+    monkeypatch.setattr("hourhand.client.exchange.IN_FLIGHT_S", 0.01)
+    recorder.replies = [IN_FLIGHT]
+    with pytest.raises(InFlight):
+        await ask("jobs.run", "J-1")
+    assert 5 < len(recorder.requests) < 15
+    with Client(recorder.url, retries=0) as client, pytest.raises(InFlight):
+        client.jobs.run("J-1")
+
+
+async def test_who_is_asked_to_wait_for_long_is_told_at_once(ask, recorder: Recorder) -> None:
+    recorder.replies = [FOR_LONG, OK]
+    with pytest.raises(Overloaded) as caught:
+        await ask("jobs.get", "J-1")
+    assert len(recorder.requests) == 1
+    assert caught.value.retry_after_s == 3600
+
+
+@pytest.mark.parametrize(
+    ("headers", "asked_s"),
+    [
+        ({"retry-after": "7"}, 7),
+        ({"retry-after": "Mon, 16 Nov 2026 08:00:30 GMT", "date": "Mon, 16 Nov 2026 08:00:10 GMT"}, 20),
+        ({"retry-after": "Mon, 16 Nov 2026 08:00:00 GMT", "date": "Mon, 16 Nov 2026 08:00:10 GMT"}, 0),
+        ({"retry-after": "Mon, 16 Nov 2026 08:00:30 GMT"}, None),
+        ({"retry-after": "soon", "date": "Mon, 16 Nov 2026 08:00:10 GMT"}, None),
+        ({"retry-after": "-1"}, None),
+        ({}, None),
+    ],
+)
+def test_how_long_to_wait_is_asked_in_seconds_or_by_a_date(
+    headers: dict[str, str], asked_s: float | None
+) -> None:
+    assert retry_after_s(Answer(status=429, headers=headers, body=b"")) == asked_s
+
+
+async def test_the_pause_is_as_long_as_asked(
+    ask, recorder: Recorder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hourhand.client.exchange.LONGEST_PAUSE_S", 30.0)
+    recorder.replies = [(*LIMITED[:2], {"Retry-After": "1"}), OK]
+    began_us = monotonic_us()
+    await ask("jobs.get", "J-1")
+    assert monotonic_us() - began_us >= SECOND_US
+
+
+CHANGING: list[tuple[str, list[Any]]] = [
+    ("jobs.create", [{}]),
+    ("jobs.update", ["J-1", {}]),
+    ("jobs.pause", ["J-1"]),
+    ("jobs.resume", ["J-1"]),
+    ("jobs.run", ["J-1"]),
+    ("jobs.skip", ["J-1"]),
+    ("jobs.clone", ["J-1"]),
+    ("jobs.apply", [[{}]]),
+    ("jobs.bulk", [[{}]]),
+    ("runs.cancel", ["r"]),
+    ("runs.rerun", ["r"]),
+    ("dead_letters.requeue", [["r"]]),
+    ("dead_letters.discard", [["r"]]),
+    ("backfills.create", [{}]),
+    ("backfills.pause", ["B-1"]),
+    ("backfills.resume", ["B-1"]),
+    ("backfills.cancel", ["B-1"]),
+    ("operations.create", ["pause", {}]),
+    ("operations.cancel", ["O-1"]),
+]
+
+
+@pytest.mark.parametrize(("call", "arguments"), CHANGING, ids=[call for call, _ in CHANGING])
+async def test_whatever_changes_something_carries_a_key(
+    ask, recorder: Recorder, call: str, arguments: list[Any]
+) -> None:
+    recorder.replies = [LIMITED, OK]
+    await ask(call, *arguments)
+    await ask(call, *arguments)
+    keys = [headers.get("Idempotency-Key") for _, _, headers, _ in recorder.requests]
+    assert keys[0], "it has none"
+    assert keys[0] == keys[1] != keys[2]
+    recorder.requests.clear()
+    if call != "jobs.bulk":
+        await ask(call, *arguments, dry_run=True)
+        assert "Idempotency-Key" not in recorder.requests[0][2]
+
+
+def test_only_those_go_without_a_key_that_have_no_use_for_one() -> None:
+    """Requests are made in one place, which gives them keys; here is who says no to that."""
+    texts = {path.stem: path.read_text() for path in (ROOT / "src/hourhand/client/resources").glob("*.py")}
+    assert [name for name, text in texts.items() if " Request(" in text] == ["endpoints"]
+    without = {name: text.count("keyed=False") for name, text in texts.items() if "keyed=False" in text}
+    assert without == {"runs": 1, "schedules": 1}  # a report has its token, a preview changes nothing
 
 
 async def test_all_tries_of_a_run_carry_one_key_and_each_run_its_own(ask, recorder: Recorder) -> None:
@@ -199,7 +318,7 @@ async def test_errors_are_typed_by_code_then_by_status(
     assert type(caught.value) is kind
     assert caught.value.message == "words"
     assert caught.value.problem is not None
-    assert caught.value.problem["code"] == code
+    assert caught.value.problem["code"] == caught.value.code == code
     if isinstance(caught.value, Invalid):
         assert [fault.pointer for fault in caught.value.faults] == ["/cron"]
 
@@ -208,6 +327,11 @@ async def test_errors_are_typed_by_code_then_by_status(
     ("status", "body", "kind"),
     [
         (200, b"<html>", Unreachable),
+        (200, b"{}", Unreachable),
+        (200, b"[]", Unreachable),
+        (200, b"null", Unreachable),
+        (200, b'"x"', Unreachable),
+        (200, b"", Unreachable),
         (404, b"<html>", NotFound),
         (502, b"", Unavailable),
         (418, b"[]", HourhandError),
@@ -221,6 +345,20 @@ async def test_something_else_that_answers_is_no_crash(
     with pytest.raises(HourhandError) as caught:
         await ask("jobs.update", "J-1", {})
     assert type(caught.value) is kind
+
+
+async def test_a_list_without_its_data_and_a_broken_body_are_no_crash(ask, recorder: Recorder) -> None:
+    for document in ({"a": 1}, {"data": None}, {"data": "x"}):
+        recorder.replies = [(200, document, {})]
+        with pytest.raises(Unreachable, match="not hourhand"):
+            await ask("jobs.list")
+    recorder.replies = [(200, b"[1]\n", {})]
+    with pytest.raises(Unreachable, match="not hourhand"):
+        await ask("jobs.export")
+    recorder.replies = [(200, b"no gzip", {"Content-Encoding": "gzip"})]
+    for call in ("jobs.list", "jobs.export"):
+        with pytest.raises(Unreachable):
+            await ask(call)
 
 
 async def test_nobody_there(ask, recorder: Recorder, unused_tcp_port: int) -> None:
@@ -245,6 +383,17 @@ async def test_lists_walk_all_pages_with_their_filters(ask, recorder: Recorder) 
     ]
 
 
+async def test_filters_say_no_and_from(ask, recorder: Recorder) -> None:
+    recorder.replies = [(200, {"data": [], "next_cursor": None}, {})]
+    await ask("runs.list", from_="2026-11-16T00:00:00Z", to=None)
+    await ask("jobs.page", payload=False, limit=0)
+    paths = [path for _, path, _, _ in recorder.requests]
+    assert paths == [
+        "/api/v1/runs?limit=200&from=2026-11-16T00%3A00%3A00Z",
+        "/api/v1/jobs?limit=0&payload=false",
+    ]
+
+
 @pytest.mark.parametrize(
     ("call", "args", "kwargs", "expected"),
     [
@@ -266,7 +415,25 @@ async def test_lists_walk_all_pages_with_their_filters(ask, recorder: Recorder) 
             {},
             ("GET", "/jobs/strips?job_id=J-1&job_id=J-2&limit=30", None),
         ),
+        (
+            "schedules.preview",
+            [{"cron": "0 9 * * *"}],
+            {"n": 3},
+            ("POST", "/schedules/preview", {"cron": "0 9 * * *", "n": 3}),
+        ),
+        (
+            "jobs.pause",
+            [{"job_id": "J-9"}],
+            {"note": "INC-42"},
+            ("POST", "/jobs/J-9/pause", {"note": "INC-42"}),
+        ),
         ("system.overview", [], {}, ("GET", "/overview", None)),
+        (
+            "deeds.page",
+            [],
+            {"job_id": "J-1", "action": "job.*", "from": "2026"},
+            ("GET", "/deeds?limit=50&job_id=J-1&action=job.%2A&from=2026", None),
+        ),
         ("system.nodes", [], {}, ("GET", "/nodes", None)),
         ("runs.get", ["J-1@2026"], {}, ("GET", "/runs/J-1@2026", None)),
         ("runs.cancel", [{"run_id": "J-1@2026"}], {}, ("POST", "/runs/J-1@2026/cancel", {})),
@@ -293,6 +460,43 @@ async def test_each_method_is_one_request(
     await ask(call, *args, **kwargs)
     ((method, path, _, body),) = recorder.requests
     assert (method, path.removeprefix("/api/v1"), body) == expected
+
+
+@pytest.mark.parametrize(
+    ("call", "arguments"),
+    [
+        ("jobs.upsert", ["team/../prod", {}]),
+        ("jobs.upsert", ["./prod", {}]),
+        ("jobs.get", [".."]),
+        ("jobs.delete", ["."]),
+        ("runs.get", [".."]),
+        ("tokens.revoke", [".."]),
+    ],
+)
+async def test_nothing_else_is_asked_for_than_what_is_named(
+    ask, recorder: Recorder, call: str, arguments: list[Any]
+) -> None:
+    """The HTTP library would resolve the dots, and the request mean another job or none."""
+    recorder.replies = [OK]
+    with pytest.raises(Invalid, match="in a path it would"):
+        await ask(call, *arguments)
+    assert recorder.requests == []
+    await ask("jobs.upsert", "team/...prod/.x", {})
+    assert recorder.requests[0][1] == "/api/v1/jobs/by-key/team/...prod/.x"
+
+
+@pytest.mark.parametrize("number", [float("nan"), float("inf"), -float("inf")])
+async def test_numbers_that_json_does_not_have_are_refused_by_their_place(
+    ask, recorder: Recorder, number: float
+) -> None:
+    recorder.replies = [OK]
+    document = {"payload": {"a/b": [1.5, {"c": number}], "d": (number,)}}
+    with pytest.raises(Invalid, match="/payload/a~1b/1/c: expected a finite number") as caught:
+        await ask("jobs.create", document)
+    assert [fault.pointer for fault in caught.value.faults] == ["/payload/a~1b/1/c", "/payload/d/0"]
+    with pytest.raises(Invalid, match="/0/payload"):
+        await ask("jobs.bulk", [{"payload": number}])
+    assert recorder.requests == []
 
 
 async def test_versions_are_guarded_by_their_tag(ask, recorder: Recorder) -> None:
@@ -329,10 +533,23 @@ def test_where_and_who_come_from_the_environment(recorder: Recorder, monkeypatch
     assert recorder.requests[0][2]["Authorization"] == "Bearer t0ken"
 
 
-@pytest.mark.parametrize("url", ["nonsense", "ftp://x", "http://"])
+@pytest.mark.parametrize(
+    "url",
+    [
+        "nonsense",
+        "ftp://x",
+        "http://",
+        "http://256.1.1.1",
+        "http://h/?a=s3cret",
+        "http://h/#s3cret",
+        "http://h?",
+    ],
+)
 def test_a_url_that_is_none_is_refused(url: str) -> None:
-    with pytest.raises(Invalid, match="http://127"):
-        Client(url)
+    for kind in (Client, AsyncClient):
+        with pytest.raises(Invalid, match="http://127") as caught:
+            kind(url)
+        assert "s3cret" not in caught.value.message
 
 
 def test_pauses_grow_and_keep_to_what_is_asked() -> None:
@@ -340,4 +557,26 @@ def test_pauses_grow_and_keep_to_what_is_asked() -> None:
     pauses = [patience.pause_s(tries, None) for tries in range(1, 4)]
     assert pauses == sorted(pauses)
     assert patience.pause_s(1, 0.0015) == 0.0015
-    assert patience.pause_s(1, 10_000) < LONGEST_PAUSE_S
+    assert patience.pause_s(40, None) <= LONGEST_PAUSE_S
+    assert patience.pause_s(100_000, None) <= LONGEST_PAUSE_S
+
+
+@pytest.mark.parametrize("options", [{"timeout_s": 0}, {"retries": -1}])
+def test_options_that_make_no_sense_are_refused(options: dict[str, Any]) -> None:
+    with pytest.raises(Invalid, match="timeout_s is over 0"):
+        Client(**options)
+
+
+async def test_a_server_that_does_not_answer_is_given_up(ask, recorder: Recorder) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as deaf:
+        recorder.url, recorder.timeout_s = f"http://127.0.0.1:{deaf.getsockname()[1]}", SHORT_S
+        with pytest.raises(Unreachable, match="may have been carried out"):
+            await ask("jobs.create", {})
+
+
+async def test_who_asks_the_server_to_wait_waits_for_longer(ask, recorder: Recorder) -> None:
+    recorder.timeout_s, recorder.delay_s = SHORT_S, 2 * SHORT_S
+    recorder.replies = [(200, {"data": [], "next_after": None, "done": True}, {})]
+    assert await ask("runs.log", "r", wait_s=5) == {"data": [], "next_after": None, "done": True}
+    assert await ask("runs.logs", "r", follow=True) == []
+    assert len(recorder.requests) == 2

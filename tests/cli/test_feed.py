@@ -106,6 +106,16 @@ def test_the_banner_says_where_everything_is(feed: Feed, lines: list[str]) -> No
         assert words in text
     assert "canary" not in text
     assert "\x1b" not in text
+    assert "HOURHAND_TOKEN" not in text
+
+
+def test_the_banner_says_that_a_token_is_needed(feed: Feed, lines: list[str]) -> None:
+    where = {"version": "1.2", "store": "sqlite:///x.db", "parts": ("api",), "address": "http://127.0.0.1:1"}
+    feed.banner(**where, jobs=0, demo=(), asks=True)
+    told = "".join(lines).splitlines()
+    assert told.index("  export HOURHAND_TOKEN=…  # auth is on: commands and the page ask for a token") < (
+        told.index("  hourhand jobs list")
+    )
 
 
 def test_colour_is_only_where_it_is_asked_for(lines: list[str]) -> None:

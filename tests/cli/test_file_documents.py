@@ -42,7 +42,6 @@ def faults(*texts: str, set_name: str | None = None) -> list[str]:
         ("set: s\njobs: []", [], ["s"]),
         ("set: s\njobs:", [], ["s"]),
         ("set: s\njobs: [{key: a}]\n---\n- {key: b}\n---\n", ["a", "b"], ["s"]),
-        ("", [], []),
         ('{"set": "s", "jobs": [{"key": "a"}]}', ["a"], ["s"]),
         ("{set: s, jobs: [{key: a}]}", ["a"], ["s"]),
         ("[]", [], []),
@@ -74,6 +73,16 @@ def test_what_is_wrong_is_told_with_its_line(text: str, told: list[str]) -> None
     found = faults(text)
     assert len(found) == len(told)
     assert all(one.startswith(words) for one, words in zip(found, told, strict=True))
+
+
+@pytest.mark.parametrize(
+    "text", ["", "\n \n", "# - {key: a}\n", "---\n", "---\n---\n# nothing\n", "null", "~"]
+)
+@pytest.mark.parametrize("set_name", [None, "s"])
+def test_a_file_without_a_document_is_wrong(text: str, set_name: str | None) -> None:
+    assert faults("- {key: a}", text, set_name=set_name) == [
+        "2.yaml: holds no jobs, not even an empty list; a set is emptied by `set: NAME` with `jobs: []`"
+    ]
 
 
 def test_faults_of_all_files_are_told_at_once() -> None:

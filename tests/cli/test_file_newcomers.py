@@ -40,7 +40,12 @@ def test_what_is_told() -> None:
     created = with_parents(
         document, {"action": "created", "schedule_in_words": "yearly", "next_after": ["x"]}
     )
-    assert created == {"action": "created", "schedule_in_words": "after b, c", "next_after": []}
+    assert created == {
+        "action": "created",
+        "schedule_in_words": "after b, c",
+        "next_after": [],
+        "fires": None,
+    }
     changes = [
         {"field": "after", "before": ["J-1"], "after": None},
         {"field": "cron", "before": None, "after": "@yearly"},

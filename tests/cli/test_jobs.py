@@ -29,8 +29,9 @@ def test_creating_prints_words_times_and_the_next_change_of_the_clocks(hourhand)
     times = [line for line in lines if " 09:00:00 +0" in line]
     assert len(times) == 3
     assert times[0].startswith("next  ")
-    assert lines[-1].startswith("DST  ")
-    assert "clocks go" in lines[-1]
+    assert lines[-2].startswith("DST  ")
+    assert "clocks go" in lines[-2]
+    assert lines[-1].startswith("beside  ")
     assert done.err == "created\n"
 
 
@@ -255,3 +256,10 @@ def test_next_versions_and_history(hourhand, job: str) -> None:
     [coming] = hourhand("jobs", "history", job, "-q").out.split()
     run_id = hourhand("jobs", "run", job, "--wait", "-q").out.strip()
     assert hourhand("jobs", "history", job, "-q").out.split() == [coming, run_id]
+
+
+def test_creating_tells_what_else_fires_in_that_second(hourhand) -> None:
+    target = ("--cron", "17 3 29 2 *", "--url", "https://example.com")
+    assert "beside" in hourhand("jobs", "create", "leap-1", *target).out
+    told = hourhand("jobs", "create", "leap-2", *target).out
+    assert "in that second: leap-1" in told

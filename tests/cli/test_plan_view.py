@@ -1,8 +1,10 @@
-"""A plan as people see it: whom a job follows is told by key."""
+"""A plan as people see it: whom a job follows is told by key, and nothing secret is told."""
+
+import pytest
 
 from hourhand.cli.files.changing import Plan
 from hourhand.cli.files.documents import FileJob
-from hourhand.cli.files.plan_view import by_key
+from hourhand.cli.files.plan_view import _shown, by_key
 
 
 def test_whom_a_job_follows_is_told_by_key() -> None:
@@ -19,3 +21,18 @@ def test_whom_a_job_follows_is_told_by_key() -> None:
     assert told["changes"] == [{"field": "after", "before": ["a", "J-9"], "after": ["a", "b"]}, other]
     plain = FileJob(key="a", document={"key": "a", "cron": "0 9 * * *"}, file="f", line=1)
     assert by_key(plain, Plan(groups=[[plain]], results=results)) == results["a"]
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "shown"),
+    [
+        ("target.headers.X-Api-Key", "canary", "***"),
+        ("target.headers", {"X-Api-Key": "canary"}, "***"),
+        ("target.env.KEY", "canary", "***"),
+        ("target.env.KEY", None, "–"),
+        ("target.url", "https://ann:canary@a.example/", "https://ann:***@a.example/"),
+        ("retry.max", 5, "5"),
+    ],
+)
+def test_nothing_secret_is_told(field: str, value: object, shown: str) -> None:
+    assert _shown(field, value) == shown

@@ -5,6 +5,8 @@ import signal
 import subprocess
 import sys
 
+import pytest
+
 from tests.cli.conftest import DEADLINE_S, read_until
 
 HOURHAND = [sys.executable, "-m", "hourhand"]
@@ -46,6 +48,17 @@ def test_a_reader_that_has_seen_enough_is_no_error() -> None:
         errors = process.stderr.read()
         assert process.wait(DEADLINE_S) == 0
     assert errors == b"every minute, UTC\n"
+
+
+@pytest.mark.parametrize(("given", "code", "told"), [(3, 3, ""), (None, 0, ""), ("over", 1, "over\n")])
+def test_whoever_ends_the_process_keeps_its_code(
+    hourhand, given: int | str | None, code: int, told: str
+) -> None:
+    def leave(*_: object) -> int:
+        raise SystemExit(given)
+
+    done = hourhand("doctor", examine=leave)
+    assert (done.code, done.err) == (code, told)
 
 
 def test_commands_without_a_server_load_no_server_and_no_client() -> None:

@@ -64,10 +64,17 @@ def test_a_skip_is_no_success(hourhand, make) -> None:
     assert (done.code, done.json["status"], done.json["reason"]) == (7, "SKIPPED", "holiday")
 
 
-def test_waiting_ends_with_nine_when_it_takes_too_long(hourhand, make) -> None:
+def test_waiting_ends_with_nine_and_the_run_s_id_when_it_takes_too_long(hourhand, make) -> None:
     done = hourhand("jobs", "run", make("hang"), "--wait", "--timeout", "50ms", "--json")
     assert done.code == 9
     assert done.problem["code"] == "wait_timed_out"
+    run_id = done.problem["run_id"]
+    assert run_id in done.problem["detail"]
+    assert hourhand("runs", "cancel", run_id).code == 0
+    job = make("hang")
+    for form in ([], ["-q"], ["--jsonl"], ["--downstream"]):
+        done = hourhand("jobs", "run", job, "--wait", "--timeout", "50ms", *form)
+        assert (done.code, f"runs watch {job}@" in done.err) == (9, True), done.err
 
 
 def test_a_running_run_is_cancelled(hourhand, make) -> None:

@@ -86,7 +86,15 @@ def test_nothing_to_simulate(capsys: pytest.CaptureFixture[str]) -> None:
     assert "say what to simulate" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("text", ["", "# none yet\n", "jobs: []\n", "set: a\njobs: []\n", "[]"])
+@pytest.mark.parametrize("text", ["", "# none yet\n"])
+def test_files_without_anything(jobs: Path, text: str, capsys: pytest.CaptureFixture[str]) -> None:
+    jobs.write_text(text)
+    assert run(["simulate", "jobs.yaml", *SINCE], Heard()) == 2
+    told = capsys.readouterr().err
+    assert told.startswith("error: 1 fault; nothing was simulated\n  jobs.yaml: holds no jobs")
+
+
+@pytest.mark.parametrize("text", ["jobs: []\n", "set: a\njobs: []\n", "[]"])
 def test_files_without_jobs(jobs: Path, text: str, capsys: pytest.CaptureFixture[str]) -> None:
     jobs.write_text(text)
     heard = Heard()

@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 
 from hourhand.config import Flag, Loaded, Settings, load
-from hourhand.config.kinds import KNOWN_SECRETS
+from hourhand.config.kinds import KNOWN_SECRETS, Rate, RedisUrl
 from hourhand.config.settings import keys
+from hourhand.core.bucket import Limit
 from hourhand.core.shell import RUN_VARIABLES
 from hourhand.errors import CannotStart
 
@@ -171,6 +172,15 @@ def test_values_as_people_write_them(read, section: str, line: str, attribute: s
         ('[worker]\nshell = "maybe"', 2, "true or false"),
         ('[telemetry]\nlisten = "0.0.0.0:1"', 2, "no authentication"),
         ('[telemetry]\nlisten = "7071"', 2, "empty, or host:port"),
+        ('[auth]\nmode = "oauth"', 2, "one of none, tokens, jwt"),
+        ('[auth]\njwks = "keys.json"', 2, "auth.jwks is about JWTs, but auth.mode is none"),
+        ('[auth]\nmode = "tokens"\nissuer = "x"', 3, "but auth.mode is tokens; set auth.mode to jwt"),
+        ('[auth]\nmode = "jwt"\nissuer = "x"\naudience = "y"', 2, "nothing to check JWTs with"),
+        ('[auth]\nmode = "jwt"\njwks = "k"\naudience = "y"', 2, "auth.issuer is empty"),
+        ('[auth]\nmode = "jwt"\njwks = "k"\nissuer = "x"', 2, "auth.audience is empty"),
+        ('[auth]\nissuer = " x"', 2, "what the claim has to be"),
+        ('[server]\ntrusted_proxies = ["*"]', 2, "addresses or networks"),
+        ('[server]\ntrusted_proxies = ["proxy.example.com"]', 2, "addresses or networks"),
     ],
 )
 def test_what_is_wrong_is_refused_with_its_place(
@@ -245,6 +255,19 @@ def test_secrets_are_masked_where_values_are_shown(read) -> None:
     assert GOOD_SECRET not in repr(loaded.settings())
 
 
+@pytest.mark.parametrize(
+    "url",
+    ["https://hc.example.com/ping/canary", "https://ann:x@hc.example.com?canary", "https://hc.example.com"],
+)
+def test_of_a_url_that_proves_by_its_path_the_host_is_shown(read, url: str) -> None:
+    loaded = read(environment={"HOURHAND_ALERTS_DEADMAN_URL": url})
+    shown = {one.key.path: one.shown for one in loaded.effective}
+    assert shown["alerts.deadman_url"] == "https://hc.example.com/***"
+    assert loaded.settings().alerts.deadman_url == url
+    nothing = {one.key.path: one.shown for one in read().effective}
+    assert nothing["alerts.deadman_url"] == ""
+
+
 def test_passwords_of_databases_are_never_shown(read) -> None:
     url = "postgres://ann:canary@db/x"
     wrong = read(local='[store]\nshards = ["postgres://ann:canary@db/x", "nonsense:canary"]\n')
@@ -306,6 +329,72 @@ def test_the_table_is_whole_and_small() -> None:
         assert key.kind.parse(key.kind.show(key.default)) == key.default, key.path
 
 
+TOKEN_SECRET = "5f1d0c9e7b3a48261d90fbb7e35c8a42ee01"
+JWT = f'[auth]\nmode = "jwt"\nissuer = "i"\naudience = "a"\nsecret = "{TOKEN_SECRET}"\n'
+
+
+@pytest.mark.parametrize("mode", ["tokens", "jwt"])
+def test_with_authentication_it_may_listen_anywhere(read, mode: str) -> None:
+    auth = JWT if mode == "jwt" else '[auth]\nmode = "tokens"\n'
+    loaded = read(local=auth + '[server]\nlisten = "0.0.0.0:80"\n[telemetry]\nlisten = "[::]:81"\n')
+    assert loaded.settings().auth.mode == mode
+
+
+def test_up_to_two_secrets_of_tokens_are_taken_and_never_shown(read) -> None:
+    other = TOKEN_SECRET[::-1]
+    for text in (f"{TOKEN_SECRET} {other}", f"{TOKEN_SECRET},{other}", f"{TOKEN_SECRET}, {other},{other}"):
+        loaded = read(local=JWT.replace(TOKEN_SECRET, text))
+        assert loaded.settings().auth.secret == (TOKEN_SECRET, other)
+        shown = {one.key.path: one.shown for one in loaded.effective}
+        assert shown["auth.secret"] == "***, ***"
+        assert TOKEN_SECRET not in repr(loaded.settings())
+    three = read(local=JWT.replace(TOKEN_SECRET, f"{TOKEN_SECRET} {other} {TOKEN_SECRET[3:]}x9z"))
+    assert "at most two secrets" in three.findings[0].message
+    assert TOKEN_SECRET not in str(three.findings)
+
+
+@pytest.mark.parametrize(
+    "secret", ['"secret"', '["", "x"]', '[""]', '"changemechangemechangemechangeme1"', "7"]
+)
+def test_weak_secrets_of_tokens_are_refused(read, secret: str) -> None:
+    loaded = read(local=JWT.replace(f'"{TOKEN_SECRET}"', secret))
+    assert "at least 32 random bytes" in loaded.findings[0].message
+    assert "changeme" not in str(loaded.findings)
+
+
+@pytest.mark.parametrize(
+    ("place", "right"),
+    [
+        ("https://id.example.com/.well-known/jwks.json", True),
+        ("https://id.internal:8443/keys?x=1", True),
+        ("http://127.0.0.1:8080/keys", True),
+        ("http://localhost/keys", True),
+        ("http://[::1]:1/keys", True),
+        ("file:///etc/hourhand/keys.json", True),
+        ("/etc/hourhand/keys.json", True),
+        ("keys.json", True),
+        ("http://id.example.com/keys", False),
+        ("http://127.0.0.1.evil.example/keys", False),
+        ("https://ann:canary@id.example.com/keys", False),
+        ("https://", False),
+        ("https://id.example.com:port/", False),
+        ("ftp://id.example.com/keys", False),
+        ("data://x", False),
+        ("file://", False),
+        (" ", False),
+        ("https://id.example.com/a b", False),
+    ],
+)
+def test_places_of_published_keys(read, place: str, right: bool) -> None:
+    loaded = read(local=JWT + f'jwks = "{place}"\n')
+    assert (loaded.findings == ()) is right
+    if right:
+        assert loaded.settings().auth.jwks == place
+    else:
+        assert "an https:// URL such as" in loaded.findings[0].message
+        assert "canary" not in str(loaded.findings)
+
+
 @pytest.mark.parametrize(
     "url", ["", "redis://h:6379/0?name=x", "rediss://u:p@h", "kafka://a:9092,b:9092/topics?partitions=4"]
 )
@@ -313,7 +402,7 @@ def test_urls_of_brokers_are_taken_as_they_are(read, url: str) -> None:
     loaded = read(environment={"HOURHAND_QUEUE_URL": url, "HOURHAND_QUEUE_FAST_URL": url})
     assert loaded.findings == ()
     queue = loaded.settings().queue
-    assert (queue.url, queue.fast_url, queue.route, queue.full_messages) == (url, url, "durability", False)
+    assert (queue.url, queue.fast_url, queue.route) == (url, url, "durability")
 
 
 @pytest.mark.parametrize(
@@ -324,7 +413,6 @@ def test_urls_of_brokers_are_taken_as_they_are(read, url: str) -> None:
         ("HOURHAND_QUEUE_URL", "redis:// h"),
         ("HOURHAND_QUEUE_FAST_URL", "localhost:6379"),
         ("HOURHAND_QUEUE_ROUTE", "both"),
-        ("HOURHAND_QUEUE_FULL_MESSAGES", "some"),
     ],
 )
 def test_what_is_no_broker_is_refused(read, variable: str, value: str) -> None:
@@ -359,3 +447,37 @@ def test_lease_servers_by_url(read, url: str) -> None:
     assert loaded.settings().leases.url == url
     [shown] = [one.shown for one in loaded.effective if one.key.path == "leases.url"]
     assert shown == url.replace("canary", "***")
+
+
+@pytest.mark.parametrize(
+    ("text", "burst", "per_s", "shown"),
+    [("1000/10s", 1_000, 100, "1000/10s"), ("100/s", 100, 100, "100/1s"), ("60 / 1m", 60, 1, "60/1m")],
+)
+def test_a_rate_is_so_many_in_a_time(text: str, burst: int, per_s: float, shown: str) -> None:
+    kind = Rate()
+    limit = kind.parse(text)
+    assert limit == Limit(burst=burst, per_s=per_s)
+    assert kind.show(limit) == shown
+    assert kind.parse(kind.show(limit)) == limit
+
+
+@pytest.mark.parametrize("text", ["", "0", 0])
+def test_no_rate_is_no_limit(text: object) -> None:
+    assert Rate().parse(text) is None
+    assert Rate().show(None) == ""
+
+
+@pytest.mark.parametrize(
+    "text", ["10", "10/", "/s", "0/s", "1.5/s", "10/2d", "10/0s", "-1/s", "9999999/1ms", True]
+)
+def test_what_is_no_rate(text: object) -> None:
+    with pytest.raises(ValueError, match="so many in a time"):
+        Rate().parse(text)
+
+
+def test_where_requests_are_counted_shows_no_password() -> None:
+    kind = RedisUrl()
+    assert kind.show(kind.parse("redis://:geheim@host:6379/0")) == "redis://:***@host:6379/0"
+    for wrong in ("etcd://host", "host", "redis://"):
+        with pytest.raises(ValueError, match="redis://"):
+            kind.parse(wrong)

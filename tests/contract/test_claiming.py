@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from hourhand.core.identity import BACKGROUND, class_of_lane, tenant_lane
 from hourhand.core.instant import HOUR_US, SECOND_US
+from hourhand.core.lanes import BRIEF_LEAD_US
 from hourhand.core.lifecycle import Event
 from hourhand.core.model import FOREVER, Delivery, Job, Misfire, MisfirePolicy, Priority, Trigger
 from hourhand.core.run import ClaimedRun
@@ -554,3 +555,57 @@ def _different_lanes() -> tuple[str, str]:
     names = ["acme", *(f"tenant-{n}" for n in range(50))]
     other = next(name for name in names if tenant_lane(name) != tenant_lane("acme"))
     return "acme", other
+
+
+# --- tenants that share a lane
+
+
+async def test_what_one_tenant_left_lying_does_not_stand_before_all_of_another(scene: Scene) -> None:
+    """Their names have the same hash; one has far more due than there is room for."""
+    other = next(name for n in range(1_000) if tenant_lane(name := f"flood-{n}") == tenant_lane("steady"))
+    node = await scene.worker()
+    flood = [draft(spec(once(at(1) + n)), tenant=other) for n in range(200)]
+    await scene.store.create_jobs(flood)
+    scene.pass_time(30)
+    later = [draft(spec(once(scene.now + n)), tenant="steady") for n in range(5)]
+    await scene.store.create_jobs(later)
+    scene.pass_time(1)
+    taken = await scene.take(node, 40)
+    assert len(taken) == 40
+    assert sum(run.tenant == "steady" for run in taken) == 5
+    assert {run.job_id for run in taken if run.tenant == other} >= {one.id for one in flood[:25]}, (
+        "most of the room is still for what has waited longest"
+    )
+    rest = 0
+    while runs := await scene.take(node, 100):
+        rest += len(runs)
+    assert rest == 165, "nothing is taken twice, nothing is forgotten"
+
+
+async def test_what_is_due_next_is_in_hand_before_its_time_also_in_a_lane_that_is_behind(
+    scene: Scene,
+) -> None:
+    other = next(name for n in range(1_000) if tenant_lane(name := f"flood-{n}") == tenant_lane("steady"))
+    node = await scene.worker()
+    await scene.store.create_jobs([draft(spec(once(at(1) + n)), tenant=other) for n in range(200)])
+    scene.pass_time(30)
+    soon = [draft(spec(once(scene.now + BRIEF_LEAD_US - n)), tenant="steady") for n in range(5)]
+    later = draft(spec(once(scene.now + BRIEF_LEAD_US + 1)), tenant="steady")
+    await scene.store.create_jobs([*soon, later])
+    taken = await scene.take(node, 40)
+    assert len(taken) == 40
+    assert {run.job_id for run in taken if run.tenant == "steady"} == {one.id for one in soon}
+
+
+async def test_a_job_s_runs_are_taken_in_their_order_also_from_the_newest_end(scene: Scene) -> None:
+    job = await scene.create(spec(every(1), concurrency=None))
+    node = await scene.worker()
+    await scene.plan()
+    scene.pass_time(50)
+    seen: list[int] = []
+    while runs := await scene.take(node, 8):
+        seen += sorted(run.scheduled_at for run in runs)
+        if len(seen) >= 40:
+            break
+    assert seen == sorted(seen)
+    assert job.tenant == "default"

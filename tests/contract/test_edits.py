@@ -5,6 +5,7 @@ import pytest
 from hourhand.core.instant import DAY_US, HOUR_US, SECOND_US
 from hourhand.core.lifecycle import Phase, State
 from hourhand.core.model import JobState, Misfire, MisfirePolicy, Trigger
+from hourhand.errors import Outdated
 from hourhand.ports.store import JobEdit
 from tests.contract.builders import cron, every, once, spec
 from tests.contract.harness import LEAD_US, START_AT, seconds
@@ -313,3 +314,36 @@ async def test_a_held_run_shows_as_pending_until_it_is_due(scene: Scene) -> None
     assert [row.phase for row in (await scene.tables()).running] == [Phase.EXECUTING]
     scene.pass_time(1)
     assert await scene.state(job, run.scheduled_at) is State.RUNNING
+
+
+# --- what is meant for another version
+
+
+async def test_what_was_meant_for_another_version_changes_nothing(scene: Scene) -> None:
+    job = await scene.create(spec(every(60)))
+    first = await scene.store.add_run(job.tenant, job.id, "key", version=1)
+    skip = await scene.store.skip_time(job.tenant, job.id, None, None, version=1)
+    assert first is not None
+    assert skip is not None
+    await scene.change(job, name="new")
+    before = [await scene.tables(), await scene.store.skips(job.tenant, job.id), await scene.get(job)]
+    for verb in (
+        lambda version: scene.store.add_run(job.tenant, job.id, None, version=version),
+        lambda version: scene.store.skip_time(job.tenant, job.id, None, None, version=version),
+        lambda version: scene.store.unskip_time(job.tenant, job.id, None, version=version),
+        lambda version: scene.store.delete_job(job.tenant, job.id, False, version=version),
+    ):
+        for version in (1, 3):
+            with pytest.raises(Outdated, match="at version 2 now"):
+                await verb(version)
+        assert [
+            await scene.tables(),
+            await scene.store.skips(job.tenant, job.id),
+            await scene.get(job),
+        ] == before
+        # what was carried out once is told again, whatever the job is by then
+        assert await scene.store.add_run(job.tenant, job.id, "key", version=1) == first
+    assert await scene.store.add_run(job.tenant, job.id, None, version=2) is not None
+    assert await scene.store.unskip_time(job.tenant, job.id, None, version=2) is not None
+    assert await scene.store.skip_time(job.tenant, job.id, None, None, version=2) is not None
+    assert await scene.store.delete_job(job.tenant, job.id, False, version=2) is not None

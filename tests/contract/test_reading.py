@@ -2,13 +2,15 @@
 
 from typing import Any
 
+import msgspec
 import pytest
 
-from hourhand.core.identity import RunKey
+from hourhand.core.identity import RunKey, tenant_lane
 from hourhand.core.instant import HOUR_US, SECOND_US
 from hourhand.core.lifecycle import FINAL, Event, State
-from hourhand.core.model import Job, JobState, Overlap, Trigger
+from hourhand.core.model import AfterTiming, Job, JobState, Overlap, Trigger
 from hourhand.core.run import RunView
+from hourhand.errors import Invalid
 from hourhand.ports.reading import JobQuery, RunQuery
 from hourhand.ports.store import JobEdit
 from tests.contract.builders import draft, every, once, outcome, spec
@@ -33,6 +35,15 @@ async def test_jobs_come_newest_first_page_by_page(scene: Scene, limit: int) -> 
     }
     assert len(await listed(scene, "other", limit=limit)) == 2
     assert await listed(scene, "nobody", limit=limit) == []
+
+
+async def test_a_number_that_no_column_holds_is_the_callers_mistake_and_no_outage(scene: Scene) -> None:
+    [job] = await scene.store.create_jobs([draft(id=1)])
+    with pytest.raises(Invalid, match="64 bits"):
+        await scene.store.get_job("default", 2**63)
+    with pytest.raises(Invalid, match="64 bits"):
+        await scene.store.create_jobs([draft(id=2**63)])
+    assert await listed(scene) == [job]
 
 
 async def test_a_set_is_listed_page_by_page_as_it_is_now(scene: Scene) -> None:
@@ -299,6 +310,88 @@ async def test_the_backlog_is_counted(scene: Scene) -> None:
     assert isinstance(job, Job)
 
 
+async def test_the_backlog_of_a_tenant_is_its_own(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    slot = tenant_lane("acme")
+    twin = next(f"t{n}" for n in range(10_000) if tenant_lane(f"t{n}") == slot)  # waits in the same lanes
+    for tenant, count in (("acme", 1), (twin, 3)):
+        for _ in range(count):
+            await scene.create(spec(every(1), overlap=Overlap.QUEUE), tenant=tenant)
+            await scene.create(spec(once(START_AT)), tenant=tenant)
+            parent = await scene.create(spec(once(START_AT)), tenant=tenant)
+            await scene.create(spec(AfterTiming(parents=(parent.id,))), tenant=tenant)
+            await scene.store.add_run(tenant, parent.id, None, downstream=True)
+    await scene.plan(9 * SECOND_US)
+    node = await scene.worker()
+    for run in await scene.take(node, lead_us=0):
+        await scene.kill(run)
+    scene.go_to(at(3))
+    await scene.take(node, lead_us=0)
+    own, others = await scene.store.backlog("acme"), await scene.store.backlog(twin)
+    assert (own.jobs, own.planned, own.running, own.blocked, own.dead, own.waiting) == (4, 6, 2, 2, 2, 1)
+    assert (own.oldest_due_at, own.complete) == (at(4), True)
+    assert (others.jobs, others.planned, others.running, others.dead) == (12, 18, 6, 6)
+    nobodys = await scene.store.backlog("nobody")
+    assert (nobodys.jobs, nobodys.planned, nobodys.running, nobodys.oldest_due_at) == (0, 0, 0, None)
+    whole = await scene.store.backlog()
+    assert (whole.jobs, whole.planned) == (16, 24)
+    monkeypatch.setattr("hourhand.stores.relational.sizes.MOST_LOOKED_AT", 10)
+    some = await scene.store.backlog(twin)
+    assert not some.complete
+    assert some.planned <= 10
+
+
 async def test_a_ping_is_answered(scene: Scene) -> None:
     await scene.store.ping()
     assert await scene.store.now() == scene.now
+
+
+async def test_a_tag_is_found_by_pages_that_look_at_a_bounded_number(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hourhand.stores.relational.reading._TAG_SCAN", 4)
+    tagged = [await scene.create(spec(tags=('a"b',) if n % 3 == 0 else ("ab",))) for n in range(20)]
+    await scene.create(spec(tags=('a"b',)), tenant="other")
+    found: list[int] = []
+    query, pages = JobQuery(tag='a"b', limit=2), 0
+    while True:
+        page = await scene.store.list_jobs("default", query)
+        found += [job.id for job in page.jobs]
+        pages += 1
+        if page.next_before_id is None:
+            break
+        query = msgspec.structs.replace(query, before_id=page.next_before_id)
+    assert found == [job.id for job in reversed(tagged) if 'a"b' in job.spec.tags]
+    assert pages >= 5
+
+
+async def test_counting_by_index_up_to_a_bound(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    for n in range(5):
+        await scene.create(spec(name=f"n-{n}", set_name="files" if n else None), paused=n == 0)
+    await scene.create(spec(name="n-x"), tenant="other")
+    counted = [
+        await scene.store.count_jobs("default", query)
+        for query in (
+            JobQuery(),
+            JobQuery(name_prefix="n-1"),
+            JobQuery(set_name="files"),
+            JobQuery(state=JobState.PAUSED),
+        )
+    ]
+    assert [(one.count, one.or_more) for one in counted] == [(5, False), (1, False), (4, False), (1, False)]
+    monkeypatch.setattr("hourhand.stores.relational.reading.MOST_COUNTED", 3)
+    assert (await scene.store.count_jobs("default", JobQuery())).or_more
+
+
+async def test_one_time_jobs_in_a_list_are_seen_as_each_alone(scene: Scene) -> None:
+    """Over, still waiting, running, paused in time and paused too late."""
+    jobs = [
+        await scene.create(spec(once(START_AT + at_s * SECOND_US)), paused=paused)
+        for at_s, paused in ((1, False), (600, False), (2, True), (600, True), (3, False))
+    ]
+    node = await scene.worker()
+    scene.pass_time(5)
+    runs = await scene.take(node)
+    await scene.finish([run for run in runs if run.job_id == jobs[0].id])
+    listed = {job.id: job.state for job in (await scene.store.list_jobs("default", JobQuery())).jobs}
+    assert listed == {job.id: (await scene.get(job)).state for job in jobs}
+    assert len(set(listed.values())) == 3

@@ -280,3 +280,17 @@ async def test_nothing_is_held_twice_while_all_renew_at_once(scene: Scene) -> No
         if not nodes:
             newest += 1
             nodes.append(newest)
+
+
+async def test_who_holds_what_can_be_read(scene: Scene) -> None:
+    assert [one for one in await scene.store.segments() if one.node_id] == []
+    cluster = Cluster(scene.store)
+    await cluster.renew(1)
+    await cluster.renew(2)
+    await cluster.round()
+    found = await scene.store.segments()
+    assert [one.segment for one in found] == sorted(ALL)
+    assert {one.segment: (one.node_id, one.fence) for one in found} == {
+        segment: (node, fence) for node, held in cluster.held.items() for segment, fence in held.items()
+    }
+    assert {one.node_id for one in found} == {1, 2}

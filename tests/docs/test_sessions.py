@@ -4,6 +4,8 @@ A block that begins with the name of a file in a comment is that file. In what i
 from day to day. A guide takes part by being named below.
 """
 
+import base64
+import hashlib
 import os
 import re
 import subprocess
@@ -20,16 +22,24 @@ from tools.docs import ROOT
 GUIDES: dict[str, tuple[str, ...]] = {
     "backfill": ("--allow-shell",),
     "audit": (),
+    "cli": ("--allow-shell",),
     "files": (),
     "graphs": ("--allow-shell",),
+    "importing": (),
     "long-runs": (),
+    "receivers": (),
     "shell": ("--allow-shell",),
     "simulate": (),
+    "webhooks": (),
     "why": ("--allow-shell",),
 }  # and how their server is started
 DEADLINE_S = 60
+SECRET = {
+    "HOURHAND_TARGETS_SIGNING_SECRET": "whsec_"
+    + base64.b64encode(hashlib.sha256(b"sessions").digest()).decode()
+}  # of the server, and of receivers that a guide shows
 _FILE = re.compile(r"# (\S+\.\w+)\n")
-_TOGETHER = ("console", "yaml", "python", "text")
+_TOGETHER = ("console", "yaml", "toml", "python", "text")
 
 
 @pytest.fixture
@@ -41,7 +51,9 @@ def server(tmp_path: Path, guide: str) -> Iterator[str]:
     with subprocess.Popen(
         command,
         cwd=tmp_path / "server",
-        env=environment | {"HOURHAND_WORKER_DRAIN": "0s", "HOURHAND_TARGETS_ALLOW_HOSTS": "127.0.0.1"},
+        env=environment
+        | SECRET
+        | {"HOURHAND_WORKER_DRAIN": "0s", "HOURHAND_TARGETS_ALLOW_HOSTS": "127.0.0.1"},
         stdout=subprocess.PIPE,
     ) as process:
         assert process.stdout is not None
@@ -58,8 +70,8 @@ def test_what_a_guide_shows_is_what_happens(guide: str, server: str, tmp_path: P
     folder.mkdir()
     for block in guide_blocks(guide):
         if block.language != "console":
-            if named := _FILE.match(block.text):
-                (folder / named[1]).write_text(block.text)
+            if named := file_named_by(block.text):
+                (folder / named).write_text(block.text)
             continue
         for line, expected in steps(block.text):
             printed = run(line, folder, server)
@@ -71,6 +83,12 @@ def guide_blocks(guide: str) -> list[Block]:
     found = [block for block in blocks(*_TOGETHER) if block.document == path]
     assert any(block.language == "console" for block in found)
     return found
+
+
+def file_named_by(text: str) -> str | None:
+    """The file that a block is; None where it is none."""
+    found = _FILE.match(text)
+    return found[1] if found else None
 
 
 def steps(text: str) -> Iterator[tuple[str, str]]:
@@ -95,7 +113,7 @@ def run(line: str, folder: Path, server: str) -> str:
     """All that a command prints."""
     binaries = Path(sys.executable).parent
     environment = {name: value for name, value in os.environ.items() if not name.startswith("HOURHAND_")}
-    environment |= {"HOURHAND_URL": server, "PATH": f"{binaries}:{os.environ['PATH']}"}
+    environment |= SECRET | {"HOURHAND_URL": server, "PATH": f"{binaries}:{os.environ['PATH']}"}
     done = subprocess.run(
         ["/bin/sh", "-c", line],
         cwd=folder,

@@ -86,6 +86,43 @@ def test_values_in_the_words_of_the_api(hh: Hourhand) -> None:
     }
 
 
+def test_a_job_follows_functions_ids_and_keys(hh: Hourhand) -> None:
+    @hh.job(every="1h")
+    def extract() -> None: ...
+
+    @hh.job(every="1h", key="own/key")
+    def fetch() -> None: ...
+
+    @hh.job(after=[extract, fetch, "J-0000000000001", "a/key"], wait=timedelta(hours=2))
+    def report() -> None: ...
+
+    @hh.job(after=report)
+    def mail() -> None: ...
+
+    @hh.job(after="a/key")
+    def other() -> None: ...
+
+    documents = [one.document() or {} for one in (report, mail, other)]
+    assert [document["after"] for document in documents] == [
+        [extract.function_name, "own/key", "J-0000000000001", "a/key"],
+        [report.function_name],
+        ["a/key"],
+    ]
+    assert documents[0]["wait"] == "2h"
+
+
+def test_only_jobs_can_be_followed(hh: Hourhand) -> None:
+    @hh.function
+    def no_job() -> None: ...
+
+    with pytest.raises(ValueError, match="no_job is no job"):
+        hh.job(after=[no_job])
+    with pytest.raises(TypeError, match="expected ids, keys or declared functions"):
+        hh.job(after=[len])  # type: ignore[list-item]
+    with pytest.raises(ValueError, match="exactly one"):
+        hh.job(after="a", cron="* * * * *")
+
+
 def test_without_a_schedule_a_function_is_only_registered(hh: Hourhand) -> None:
     @hh.function
     def one() -> int:

@@ -167,3 +167,6 @@ class SteppedEngine:
     async def read(self, operation: Any) -> Any:
         await self._side.stop("read", WHOLE)
         return await self._engine.read(operation)
+
+    async def glance(self, operation: Any) -> Any:
+        return await self.read(operation)

@@ -1,4 +1,4 @@
-"""What `ports/limits.py` promises, in this process and in a real Redis; and that both count alike."""
+"""What `ports/limits.py` promises: in this process, in the store and in a real Redis, which all count alike."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -13,17 +13,30 @@ from hourhand.core.instant import SECOND_US
 from hourhand.errors import Unavailable
 from hourhand.limits.local import LocalLimits
 from hourhand.limits.redis import RedisLimits
-from hourhand.ports.limits import Limits
+from hourhand.limits.shared import PORTION_SHARE, SharedLimits
+from hourhand.ports.limits import Limits, Portion
+from hourhand.stores.postgres import PostgresStore
+from hourhand.stores.sqlite.store import SqliteStore
 from tests.servers.redis import RedisServer, ask
 
 SLOW = Limit(burst=5, per_s=0.01)  # nothing comes back while a test runs
 PATIENCE_S = 5.0
 
 
-@pytest.fixture(params=["local", "redis"])
+@pytest.fixture(params=["local", "shared-sqlite", "shared-postgres", "redis"])
 async def limits(request: pytest.FixtureRequest) -> AsyncIterator[Limits]:
     if request.param == "local":
         yield LocalLimits(SystemClock())
+        return
+    if request.param == "shared-sqlite":
+        kept = SqliteStore.in_memory(clock=SystemClock())
+        yield SharedLimits(kept, SystemClock())
+        await kept.close()
+        return
+    if request.param == "shared-postgres":
+        store = await PostgresStore.open(request.getfixturevalue("migrated_url"))
+        yield SharedLimits(store, store.clock, patience_s=PATIENCE_S)
+        await store.close()
         return
     from redis.asyncio import Redis
 
@@ -117,6 +130,72 @@ async def test_redis_forgets_full_buckets_and_says_when_it_is_away(
     with pytest.raises(Unavailable, match="does not answer"):
         await limits.take("ann", SLOW)
     await client.aclose()
+
+
+async def test_two_processes_let_no_more_pass_than_stated(migrated_url: str) -> None:
+    """At most burst and rate, and what each has in hand; and refuse only while less than that is left."""
+    clock = ManualClock()
+    stores = [await PostgresStore.open(migrated_url, clock=clock) for _ in range(2)]
+    trips: list[str] = []
+    both = [SharedLimits(Counted(store, trips), clock, patience_s=PATIENCE_S) for store in stores]
+    limit = Limit(burst=100, per_s=10)
+    portion = 100 // PORTION_SHARE
+    passed = 0
+    for second in range(30):  # a flood through both at once, for half a minute
+        asked = [both[n % 2].take("ann", limit) for n in range(40)]
+        passed += sum(one.allowed for one in await asyncio.gather(*asked))
+        assert passed <= 100 + second * 10
+        clock.advance(SECOND_US)
+    assert passed >= 100 + 29 * 10 - 2 * portion
+    assert len(trips) <= passed / portion + 2 * 30, "never a round trip for each request"
+    clock.advance(60 * SECOND_US)  # all comes back, while each has up to a portion in hand
+    burst = [both[n % 2].take("ann", limit) for n in range(300)]
+    at_once = sum(one.allowed for one in await asyncio.gather(*burst))
+    assert 100 - 2 * portion <= at_once <= 100 + 2 * portion
+    for store in stores:
+        await store.close()
+
+
+async def test_one_process_alone_gives_out_all_there_is_and_asks_seldom(migrated_url: str) -> None:
+    store = await PostgresStore.open(migrated_url)
+    trips: list[str] = []
+    limits = SharedLimits(Counted(store, trips), store.clock, patience_s=PATIENCE_S)
+    limit = Limit(burst=1_000, per_s=0.1)
+    allowed = [(await limits.take("ann", limit)).allowed for _ in range(3_000)]
+    assert allowed == [True] * 1_000 + [False] * 2_000
+    assert len(trips) <= PORTION_SHARE + 1
+    await store.close()
+
+
+async def test_a_store_that_is_away_is_said_so_in_time() -> None:
+    class Silent:
+        async def take_tokens(self, key: str, limit: Limit, least: int, most: int) -> Portion:
+            await asyncio.Event().wait()
+            raise AssertionError
+
+    with pytest.raises(Unavailable, match="in time"):
+        await SharedLimits(Silent(), SystemClock(), patience_s=0.01).take("ann", SLOW)
+
+
+async def test_what_is_in_hand_of_too_many_keys_is_forgotten() -> None:
+    store = SqliteStore.in_memory(clock=SystemClock())
+    limits = SharedLimits(store, SystemClock(), most_keys=10)
+    for number in range(100):
+        assert (await limits.take(f"key {number}", SLOW)).allowed
+        assert len(limits._hands) <= 10
+    await store.close()
+
+
+class Counted:
+    """A store's buckets, and how often they were asked."""
+
+    def __init__(self, store: PostgresStore, trips: list[str]) -> None:
+        self._store = store
+        self._trips = trips
+
+    async def take_tokens(self, key: str, limit: Limit, least: int, most: int) -> Portion:
+        self._trips.append(key)
+        return await self._store.take_tokens(key, limit, least, most)
 
 
 @pytest.mark.parametrize(("burst", "per_s"), [(0, 1.0), (1, 0.0), (1, 2e6)])

@@ -5,16 +5,16 @@ from tests.mutants.mutant import CHAOS, Mutant
 _COMMITS = """        connection.execute("BEGIN IMMEDIATE")
         results: list[Any] = []
         hints: set[str] = set()
-        for operation in operations:
-            results.append(_execute(connection, clock, operation, hints))
+        for one in asked:
+            results.append(_execute(connection, clock, one, hints))
         connection.execute("COMMIT")
 """
 _ANSWERS_FIRST = """        if not connection.in_transaction:
             connection.execute("BEGIN IMMEDIATE")
         results: list[Any] = []
         hints: set[str] = set()
-        for operation in operations:
-            results.append(_execute(connection, clock, operation, hints))
+        for one in asked:
+            results.append(_execute(connection, clock, one, hints))
 """
 
 MUTANTS = (

@@ -27,7 +27,7 @@ MUTANTS = (
         "children-are-told",
         "who ends a run that others follow leaves word for them in the same transaction",
         "stores/sqlite/settling.py",
-        'if await tx.one("any_edge") is not None and await tx.run("tell_children"):',
+        'if any_edge and await tx.run("tell_children"):',
         "if False:",
         f"{ORDERED}[finish/finish_of_two_parents]",
         "I12",

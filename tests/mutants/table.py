@@ -9,6 +9,7 @@ from tests.mutants import (
     of_planning,
     of_postgres,
     of_queues,
+    of_receivers,
     of_repair,
 )
 
@@ -22,4 +23,5 @@ MUTANTS = (
     *of_graphs.MUTANTS,
     *of_postgres.MUTANTS,
     *of_queues.MUTANTS,
+    *of_receivers.MUTANTS,
 )

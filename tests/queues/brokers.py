@@ -1,6 +1,7 @@
 """Brokers as the contract suite sees them: both sides of a real server, on names that only one test has."""
 
 import contextlib
+from dataclasses import replace
 from types import TracebackType
 from typing import Protocol, Self
 
@@ -30,7 +31,7 @@ class KafkaBroker:
         self._opened = contextlib.AsyncExitStack()
 
     def offers(self, *, full_messages: bool = False, patience_s: float = 20.0) -> KafkaOffers:
-        offers = KafkaOffers(self.address, full_messages=full_messages, patience_s=patience_s)
+        offers = KafkaOffers(replace(self.address, full_messages=full_messages), patience_s=patience_s)
         self._opened.push_async_callback(offers.close)
         return offers
 

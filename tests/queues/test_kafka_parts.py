@@ -19,11 +19,12 @@ def test_a_short_url_has_our_defaults() -> None:
 
 def test_a_long_url_says_everything() -> None:
     address = parse_address(
-        "kafka://me:p%40ss@a:1,b,[::1]:3/team.jobs?partitions=5&replicas=2&retention_hours=3&sasl.mechanism=SCRAM-SHA-512"
+        "kafka://me:p%40ss@a:1,b,[::1]:3/team.jobs?partitions=5&replicas=2&retention_hours=3&full_messages=true&sasl.mechanism=SCRAM-SHA-512"
     )
     assert address.servers == "a:1,b:9092,[::1]:3"
     assert address.topic(2) == "team.jobs.low"
     assert (address.partitions, address.replicas, address.retention_hours) == (5, 2, 3)
+    assert address.full_messages
     configuration = address.configuration()
     assert configuration["sasl.username"] == "me"
     assert configuration["sasl.password"] == "p@ss"
@@ -40,6 +41,7 @@ def test_a_long_url_says_everything() -> None:
         ("kafka://broker/a b", "letters, digits"),
         ("kafka://broker?partitions=0", "partitions in a Kafka URL is a number from 1"),
         ("kafka://broker?replicas=two", "replicas in a Kafka URL is a number from 1"),
+        ("kafka://broker?full_messages=some", "full_messages in a Kafka URL is true or false"),
         ("kafka://broker?acks=0", "'acks' is not an option"),
         ("kafka://me:secret@broker?enable.idempotence=false", "'enable.idempotence' is not an option"),
         ("kafka://[::1", "looks like kafka://host:9092/job-triggers"),

@@ -14,7 +14,15 @@ import subprocess
 from pathlib import Path
 from typing import ClassVar, Self
 
-from tests.servers.machine import Account, free_port, is_running, make_directory, server_account, wait_until
+from tests.servers.machine import (
+    Account,
+    free_port,
+    is_paused,
+    is_running,
+    make_directory,
+    server_account,
+    wait_until,
+)
 
 _START_S = 60.0
 _STOP_S = 20.0
@@ -135,6 +143,8 @@ class Daemon(abc.ABC):
     def pause(self) -> None:
         """SIGSTOP: connections stay open and nothing answers."""
         self._signal(signal.SIGSTOP)
+        if (pid := self.pid) is not None:
+            wait_until(f"pause of {self.name}", lambda: is_paused(pid), _STOP_S)
 
     def resume(self) -> None:
         """Undo `pause`."""

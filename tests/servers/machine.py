@@ -166,6 +166,18 @@ def is_running(pid: int) -> bool:
         return not stat.parent.parent.joinpath("self").exists()  # no /proc at all: the signal's word counts
 
 
+def is_paused(pid: int) -> bool:
+    """Whether all threads of a process stand still; they do so one after the other once it is told to."""
+    threads = Path(f"/proc/{pid}/task")
+    if not threads.exists():
+        return True  # no /proc to look at, or it is gone
+    states = []
+    for stat in threads.glob("*/stat"):
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            states.append(stat.read_text(errors="replace").rpartition(")")[2].split()[0])
+    return all(state in "TtZX" for state in states)
+
+
 def children_of(pid: int) -> list[int]:
     """The direct children of a process."""
     return [child for child, parent in _processes() if parent == pid]

@@ -36,9 +36,10 @@ def test_a_paused_server_is_silent_can_go_on_and_be_stopped(
     own_etcd: StartEtcd, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     server = own_etcd()
-    monkeypatch.setattr(etcd, "_ANSWER_S", 0.2)
     server.pause()
-    assert not server.is_ready()
+    with monkeypatch.context() as impatient:
+        impatient.setattr(etcd, "_ANSWER_S", 0.2)
+        assert not server.is_ready()
     server.resume()
     wait_until("answer of a resumed etcd", server.is_ready, ANSWER_S)
     pid, home = server.pid, server.home

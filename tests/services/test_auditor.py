@@ -165,7 +165,8 @@ async def test_windows_that_cannot_be_audited(
     assert hint is None or (fault.hint or "").startswith(hint)
 
 
-async def test_a_window_that_is_too_long_says_where_its_first_part_could_end(world: World) -> None:
+async def test_a_window_that_is_too_long_says_where_its_first_part_could_end() -> None:
+    world = World(keep_us=100 * DAY_US)
     audit = Audit(store=world.store, clock=world.clock, keep_us=100 * DAY_US)
     with pytest.raises(Invalid) as error:
         await audit.opened("default", START_AT - 50 * DAY_US, None)

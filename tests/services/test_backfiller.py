@@ -135,6 +135,6 @@ async def test_history_tells_why_a_run_exists() -> None:
     await over(world, await begin(world, job))
     runs = await world.runs.history(job, limit=5)
     assert runs[-1].trigger is Trigger.BACKFILL
-    status = await world.runs.status(job, world.jobs.next_at(job))
+    status = await world.runs.status(job.tenant, job.id, world.jobs.next_at)
     assert status.next_at is not None
     assert status.next_at > world.now

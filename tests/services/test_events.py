@@ -26,7 +26,6 @@ from hourhand.ports.events import (
 )
 from hourhand.services.event_log import (
     EVENTS_PER_SECOND,
-    KEPT_US,
     MAX_QUEUED,
     EventFilter,
     EventLog,
@@ -35,6 +34,7 @@ from hourhand.services.event_log import (
     Stats,
     Subscription,
 )
+from hourhand.services.event_ring import KEPT_US, SKEW_US
 from hourhand.services.jobs import Jobs, NewJob
 from hourhand.services.local_events import LocalEvents
 from hourhand.services.publisher import BATCHES_PER_SECOND, Publisher
@@ -367,7 +367,7 @@ async def test_a_client_gets_what_its_filter_lets_through(clock: LoopClock) -> N
 async def test_a_client_resumes_after_the_last_it_saw(clock: LoopClock) -> None:
     log = EventLog(clock=clock)
     first = log.follow(ALL)
-    assert first.begins_after == log.last_id
+    assert first.begins_after == log.place(TENANT)
     log.add(EventBatch(tuple(events(5))))
     assert list(await got(log.follow(ALL, event(2).id))) == events(2, first=3)
     assert await got(log.follow(ALL, event(4).id)) == ()
@@ -385,7 +385,7 @@ async def test_resuming_is_possible_for_five_minutes(clock: LoopClock) -> None:
     log.add(EventBatch((event(2, clock.now()),)))
     assert await got(log.follow(ALL, event(1).id)) == [event(2, clock.now())]
     await asyncio.sleep(2)
-    assert log.last_id == event(2).id
+    assert log.place(TENANT) == event(2).id
     # The event itself has left, but nothing after it has.
     assert [one.id for one in await got(log.follow(ALL, event(1).id)) if isinstance(one, Event)] == [
         event(2).id
@@ -475,7 +475,11 @@ async def test_what_was_only_counted_is_told_by_tenant_and_type(clock: LoopClock
     other = log.follow(EventFilter(tenant="other"))
     log.add(EventBatch((), {TENANT: {EventType.RUN_FAILED: 3, EventType.RUN_SUCCEEDED: 50}}))
     await asyncio.sleep(1.1)
-    assert await got(failures) == [Stats(last_id=log.last_id, counts={EventType.RUN_FAILED: 3}, dropped=3)]
+    [stats] = await got(failures)
+    assert isinstance(stats, Stats)
+    assert (stats.counts, stats.dropped) == ({EventType.RUN_FAILED: 3}, 3)
+    log.add(EventBatch((event(1),)))
+    assert await got(log.follow(ALL, stats.last_id)) == [event(1)]
     assert await got(other) == ()
 
 
@@ -492,6 +496,83 @@ async def test_clients_are_bounded_and_leave_their_place(clock: LoopClock) -> No
     second.close()
     log.add(EventBatch((event(1),)))
     assert log.clients == 1
+
+
+@virtual
+async def test_one_user_and_one_tenant_leave_room_for_others(clock: LoopClock) -> None:
+    log = EventLog(clock=clock, max_clients=6, max_of_tenant=3, max_of_user=2)
+    anns = [log.follow(ALL, user="ann") for _ in range(2)]
+    with pytest.raises(Overloaded, match="2 clients of yours follow events already"):
+        log.follow(ALL, user="ann")
+    log.follow(ALL, user="bob")
+    with pytest.raises(Overloaded, match="3 clients of the tenant follow events already"):
+        log.follow(ALL, user="cy")
+    other = EventFilter(tenant="other")
+    log.follow(other, user="dan")
+    log.follow(ALL)  # on loopback nobody in particular asks
+    anns[0].close()
+    anns[0].close()
+    log.follow(ALL, user="ann")
+    log.follow(other, user="dan")
+    with pytest.raises(Overloaded, match=r"^6 clients follow events already"):
+        log.follow(other, user="eve")
+
+
+# --- places
+
+
+@virtual
+async def test_a_place_tells_nothing_of_other_tenants(clock: LoopClock) -> None:
+    """Two logs, at one of which others are busy, tell a tenant the same."""
+    quiet, busy = EventLog(clock=clock), EventLog(clock=clock)
+
+    async def told(log: EventLog, *others: Event) -> list[object]:
+        log.add(EventBatch(others, {"other": {EventType.RUN_FAILED: 9}}))
+        fresh = log.follow(ALL)
+        lost = log.follow(ALL, "0000000000000001-unknown")
+        probe = log.follow(ALL, event(1).id)  # an id of theirs, where it is one
+        log.add(EventBatch((), {TENANT: {EventType.RUN_FAILED: 3}}))
+        fresh._end_second()
+        return [fresh.begins_after, *await got(fresh), *await got(lost), *await got(probe)]
+
+    theirs = [event(number, tenant="other") for number in range(3)]
+    both = asyncio.gather(told(quiet), told(busy, *theirs))
+    first, second = await both
+    assert first == second
+    assert len(first) == 4
+
+
+@virtual
+async def test_a_tenant_that_had_nothing_resumes_from_the_moment_it_looked(clock: LoopClock) -> None:
+    here = EventLog(clock=clock)
+    await asyncio.sleep(0.001)
+    there = EventLog(clock=clock)
+    early = here.follow(ALL).begins_after
+    await asyncio.sleep(2 * SKEW_US / SECOND_US)
+    begun = here.follow(ALL).begins_after
+    for log in (here, there):
+        log.add(EventBatch((event(1, clock.now()), event(2, clock.now(), tenant="other"))))
+        assert await got(log.follow(ALL, begun)) == [event(1, clock.now())]
+    started_later = EventLog(clock=clock)
+    for late in (early, begun):
+        assert [type(one) for one in await got(started_later.follow(ALL, late))] == [Reset]
+    assert [type(one) for one in await got(there.follow(ALL, early))] == [Reset], "it may have begun later"
+    assert await got(here.follow(ALL, early)) == [event(1, clock.now())]
+    await asyncio.sleep(KEPT_US / SECOND_US + 1)
+    for log in (here, there):
+        assert [type(one) for one in await got(log.follow(ALL, begun))] == [Reset], "its event is forgotten"
+        assert await got(log.follow(ALL, event(1).id)) == ()
+
+
+@virtual
+async def test_a_moment_before_a_gap_is_no_place(clock: LoopClock) -> None:
+    log = EventLog(clock=clock)
+    before = log.follow(ALL).begins_after
+    log.add(EventBatch(gap=True))
+    assert [type(one) for one in await got(log.follow(ALL, before))] == [Reset]
+    after = log.follow(ALL).begins_after
+    log.add(EventBatch((event(1),)))
+    assert await got(log.follow(ALL, after)) == [event(1)]
 
 
 @virtual

@@ -90,10 +90,10 @@ class Counting(SqliteStore):
     asked = 0
     took_us = 0
 
-    async def backlog(self) -> Backlog:
+    async def backlog(self, tenant: str | None = None) -> Backlog:
         Counting.asked += 1
         self.clock.advance(self.took_us)  # type: ignore[attr-defined]
-        return await super().backlog()
+        return await super().backlog(tenant)
 
 
 async def test_sizes_are_counted_once_for_all_and_kept_by_their_cost() -> None:

@@ -13,7 +13,7 @@ from tests.services.world import FAILED, START_AT, Gate, Hand, World, every, key
 
 
 async def status(world: World, job: Job) -> Status:
-    return await world.runs.status(job, world.jobs.next_at(job))
+    return await world.runs.status(job.tenant, job.id, world.jobs.next_at)
 
 
 async def working(world: World, **fields: object) -> tuple[Job, Hand]:
@@ -28,7 +28,7 @@ async def working(world: World, **fields: object) -> tuple[Job, Hand]:
 async def test_before_the_first_run_a_job_is_pending(world: World) -> None:
     job, _ = await working(world)
     assert await status(world, job) == Status(
-        state=State.PENDING, last_run=None, next_at=START_AT + 10 * SECOND_US, retry_count=0
+        job=job, state=State.PENDING, last_run=None, next_at=START_AT + 10 * SECOND_US, retry_count=0
     )
 
 

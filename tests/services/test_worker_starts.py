@@ -2,11 +2,12 @@
 
 import pytest
 
+from hourhand.core.identity import RunKey
 from hourhand.core.instant import SECOND_US, format_instant
 from hourhand.core.lifecycle import State
 from hourhand.core.model import Delivery, Overlap, Priority
 from hourhand.core.serving import Serves
-from tests.services.world import FAILED, LEAD_US, MS, START_AT, Gate, World, every, once, reason, spec
+from tests.services.world import FAILED, LEAD_US, MS, START_AT, Gate, World, every, once, quiet, reason, spec
 
 
 async def test_it_claims_no_more_than_its_room(world: World) -> None:
@@ -94,6 +95,59 @@ async def test_runs_of_one_moment_start_together_and_in_order_of_their_due_time(
     expected = [jobs[1].id, jobs[2].id, jobs[0].id]
     # The first was due when it was claimed at START_AT only if its time had come; none had.
     assert [key.job_id for key in world.target.keys] == expected
+
+
+async def test_of_a_flood_in_hand_a_few_start_at_a_time_and_tenants_in_turn(world: World) -> None:
+    due_at = START_AT + SECOND_US
+    await world.create_all([spec(once(due_at)) for _ in range(100)])
+    [other] = await world.create_all([spec(once(due_at + 1))], tenant="other")
+    hand = await world.worker(concurrency=200)
+    await hand.claim()
+    assert hand.in_hand == 101
+    world.go_to(due_at + 1)
+    for count in (32, 64, 96):
+        assert hand.worker.tick(world.now) == world.now, "there is more to start"
+        await quiet()
+        assert len(world.target.calls) == count
+    await hand.tick()
+    assert len(world.target.calls) == 101
+    assert [key.job_id for key in world.target.keys].index(other.id) == 1, "its turn, not behind them all"
+
+
+async def test_what_was_taken_late_starts_a_few_at_a_time_too(world: World) -> None:
+    await world.create_all([spec(once(START_AT)) for _ in range(40)])
+    hand = await world.worker(concurrency=40)
+    await hand.worker.step(world.now)
+    await quiet()
+    assert len(world.target.calls) == 32
+    await hand.tick()
+    assert len(world.target.calls) == 40
+
+
+async def test_what_is_due_and_has_not_had_its_turn_is_given_back_by_a_drain(world: World) -> None:
+    jobs = await world.create_all([spec(once(START_AT)) for _ in range(40)])
+    hand = await world.worker(concurrency=40)
+    await hand.worker.step(world.now)
+    await hand.worker.drain(SECOND_US)
+    await hand.tick()
+    assert len(world.target.calls) == 32, "nothing starts after a drain"
+    states = [await world.state(job, START_AT) for job in jobs]
+    assert states.count(State.SUCCEEDED) == 32
+    assert State.RUNNING not in states
+
+
+async def test_what_is_cancelled_before_its_turn_never_starts(world: World) -> None:
+    jobs = await world.create_all([spec(once(START_AT)) for _ in range(33)])
+    hand = await world.worker(concurrency=40)
+    await hand.worker.step(world.now)
+    await quiet()
+    [last] = [job for job in jobs if not world.target.called(job)]
+    await world.runs.cancel(last.tenant, RunKey(last.id, START_AT))
+    await hand.cancels()
+    await hand.tick()
+    await hand.settle()
+    assert world.target.called(last) == []
+    assert await world.state(last, START_AT) is State.CANCELLED
 
 
 async def test_a_run_is_in_hand_until_its_outcome_is_committed(world: World) -> None:

@@ -239,7 +239,9 @@ class Hand:
         raise AssertionError("claims go on for ever without coming to rest")
 
     async def tick(self) -> int | None:
-        next_at = self.worker.tick(self._world.now)
+        """Tick as often as the worker asks for at this moment; answers its next timer."""
+        while (next_at := self.worker.tick(self._world.now)) is not None and next_at <= self._world.now:
+            await quiet()
         await quiet()
         return next_at
 

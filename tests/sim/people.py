@@ -207,7 +207,7 @@ class People:
 
     async def _look(self, api: Api, job: Job, args: dict[str, Any]) -> None:
         found = await api.jobs.get(job.tenant, job.id)
-        await api.runs.status(found, api.jobs.next_at(found))
+        await api.runs.status(found.tenant, found.id, api.jobs.next_at)
 
     async def _letters(self, api: Api, job: Job, args: dict[str, Any]) -> list[RunKey]:
         page = await api.runs.dead_letters(job.tenant, DeadQuery(limit=40))

@@ -282,6 +282,10 @@ class WatchedEngine:
         answer: T = await self._inner.read(operation)
         return answer
 
+    async def glance(self, operation: Operation[T]) -> T:
+        """Nor does a glance."""
+        return await self.read(operation)
+
     async def close(self) -> None:
         """As the engine does."""
         await self._inner.close()

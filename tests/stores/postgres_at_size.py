@@ -22,9 +22,11 @@ WAITING = 50_000
 DEAD = 20_000
 HISTORY = 150_000
 BACKFILLS = 20_000
+DELIVERIES = 40_000  # of webhooks, a quarter of them of the first
 SKIPS = 20_000
 MARKERS = 5_000
 RERUNS = 20_000
+DEEDS = 100_000
 GONE = 20_000  # jobs that were deleted, with ids above a million
 BIG, SMALL = "big", "small"  # tenants: nine jobs of ten, and the rest
 HEAVY_JOB = 1  # has a sixth of the history
@@ -83,14 +85,46 @@ INSERT INTO backfills (id, job_id, tenant, state, from_at, to_at, newest_first, 
 SELECT n, n, CASE WHEN n % 10 = 0 THEN '{SMALL}' ELSE '{BIG}' END, CASE WHEN n % 200 = 0 THEN 0 ELSE 2 END, 0, 1, 0, 100,
     'every 70', 'every 70', 0, 0, 0, 10, 5, 0, 0, 0, 0, 0, 0, 0,
     CASE WHEN n % 200 > 0 THEN {NOW_AT} - n * 1000000::bigint END FROM generate_series(1, {BACKFILLS}) AS n;
+INSERT INTO tokens (id, tenant, name, role, digest, created_at, created_by, expires_at, revoked_at)
+SELECT n, CASE WHEN n % 10 = 0 THEN '{SMALL}' ELSE '{BIG}' END, 'ci', 'viewer', sha256(n::text::bytea), 0, 'ann',
+    CASE WHEN n % 3 = 1 THEN {NOW_AT} - n * 1000000::bigint END, CASE WHEN n % 3 = 2 THEN {NOW_AT} - n * 1000000::bigint END
+FROM generate_series(1, 5000) AS n;
+INSERT INTO buckets (key, full_at) SELECT 'bucket-' || n, {NOW_AT} - n * 1000000::bigint FROM generate_series(1, 20000) AS n;
+INSERT INTO quotas (tenant, jobs, history_days, set_at, shorten_at, shortened_to)
+SELECT 'tenant-' || n, n, CASE WHEN n % 10 = 0 THEN 7 END, 0, {NOW_AT} - n * 1000000::bigint, 0 FROM generate_series(1, 5000) AS n;
+INSERT INTO tenant_use (tenant, jobs, document_bytes, rate)
+SELECT 'tenant-' || n, n, 0, 0 FROM generate_series(1, 5000) AS n ON CONFLICT DO NOTHING;
+INSERT INTO operations (id, tenant, revision, finished_at, body)
+SELECT n, CASE WHEN n % 10 = 0 THEN '{SMALL}' ELSE '{BIG}' END, 0,
+    CASE WHEN n % 200 > 1 THEN {NOW_AT} - n * 1000000::bigint END, '{{}}' FROM generate_series(1, 20000) AS n;
+INSERT INTO webhooks (id, due_at, rotated_at, created_at, updated_at, kinds, enabled, tenant, url, types, jobs, tags,
+    description, secrets)
+SELECT n, CASE WHEN n % 50 = 0 THEN {NOW_AT} - n * 1000000::bigint WHEN n % 5 > 0 THEN {NOW_AT} + n * 1000000::bigint END,
+    0, 0, 0, 2047, (n % 20 > 0 OR n % 50 = 0)::integer, CASE WHEN n <= 20 THEN '{BIG}' ELSE 'team-' || n / 20 END,
+    'https://example.com/', '["*"]', '[]', '[]', '', '[]' FROM generate_series(1, 20000) AS n;
+INSERT INTO webhook_deliveries (webhook_id, event_id, kind, state, made_at, due_at, body)
+SELECT CASE WHEN n <= {DELIVERIES} / 4 THEN 1 ELSE n % 20000 + 1 END, 'e' || n, 3, CASE WHEN n % 4 = 0 THEN 0 ELSE 1 END,
+    {NOW_AT} - n * 1000000::bigint, {NOW_AT} - n * 1000000::bigint, '{{}}' FROM generate_series(1, {DELIVERIES}) AS n;
 INSERT INTO backfill_runs (backfill_id, scheduled_at)
 SELECT n % 100 * 200, {NOW_AT} - n * 1000000::bigint FROM generate_series(1, 10000) AS n;
 INSERT INTO skips (job_id, scheduled_at, made_at)
 SELECT n, {NOW_AT} + (n - 50) * 1000000::bigint, 0 FROM generate_series(1, {SKIPS}) AS n;
+INSERT INTO answers (tenant, key, sum, fence, since, lease_until, began_at)
+SELECT '{BIG}', 'k' || n, ''::bytea, 1, 1, 0, {NOW_AT} - n * 1000000::bigint FROM generate_series(1, {RERUNS}) AS n;
+INSERT INTO answer_marks (tenant, key, fence, since, applied, made_at)
+SELECT tenant, key, 1, 1, 0, began_at FROM answers;
+INSERT INTO answer_makes (tenant, key, since, place, job_id, made_at)
+SELECT tenant, key, 1, 0, 1, began_at FROM answers;
 INSERT INTO reruns (job_id, scheduled_at, of_at, made_at)
 SELECT n % 5000, {NOW_AT} + n, {NOW_AT} - n, {NOW_AT} - n * 1000000::bigint FROM generate_series(1, {RERUNS}) AS n;
+INSERT INTO deeds (at, job_id, version, tenant, subject, via, action)
+SELECT ({TODAY} - 2) * {DAY_US} + n * ({NOW_AT} - ({TODAY} - 2) * {DAY_US}) / {DEEDS},
+    CASE WHEN n % 1000 = 0 THEN {HEAVY_JOB} ELSE n END, 1, CASE WHEN n % 10 = 0 THEN '{SMALL}' ELSE '{BIG}' END, 'ann', 'token', 'job.create'
+FROM generate_series(1, {DEEDS}::bigint) AS n;
 """
 _FILL_HOT = f"""
+INSERT INTO webhook_events (kind, at, job_id, scheduled_at, attempt, version, due_at, tenant, name)
+SELECT 3, {NOW_AT}, n, {NOW_AT}, 1, 1, {NOW_AT}, '{BIG}', 'job' FROM generate_series(1, 20000) AS n;
 INSERT INTO descents (job_id, scheduled_at, state, trigger)
 SELECT n, {NOW_AT}, 3, 0 FROM generate_series(1, {WAITING}) AS n;
 INSERT INTO waiting (job_id, scheduled_at, made_at, deadline_at, look_at, fence, trigger, parents)
@@ -120,7 +154,7 @@ SELECT job_id, scheduled_at, slot, {NOW_AT}, 0.5, fence, 'half' FROM running WHE
 INSERT INTO blocked (job_id, rank, scheduled_at, lane, due_at, trigger, fence, tries)
 SELECT (n % 2000 + 101) * 3, 0, {NOW_AT} - n, 128, {NOW_AT} - n, 0, 0, 0 FROM generate_series(1, {BLOCKED}) AS n;
 """
-_HOT = ("planned", "running", "blocked", "progress", "descents", "waiting", "signals")
+_HOT = ("planned", "running", "blocked", "progress", "descents", "waiting", "signals", "webhook_events")
 _SUMMARISE = """
 SELECT brin_summarize_new_values(c.oid) FROM pg_class AS c JOIN pg_am ON pg_am.oid = c.relam
 WHERE pg_am.amname = 'brin' AND c.relkind = 'i'

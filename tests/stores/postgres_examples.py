@@ -87,6 +87,18 @@ CLAIMS = {
         6_400,
         _A_CLASS,
     ),
+    "take_newest": Example(
+        {
+            "lanes": _LANES,
+            "until": NOW_AT + 2 * SECOND_US,
+            "most": 100,
+            "now": NOW_AT,
+            "wanted": 100,
+            "node_id": 99,
+        },
+        6_400,
+        _A_CLASS,
+    ),
     "take_given": Example(
         {
             "job_ids": [n for n in range(40_000, 40_100) if n % 2],
@@ -237,6 +249,7 @@ JOBS = {
             [0],
             [0],
             ["x"],
+            [0],
         )
     ),
     "replace_job": Example(
@@ -246,7 +259,7 @@ JOBS = {
         | dict.fromkeys(
             ("version", "version_from", "paused", "since", "until", "updated_at", "lane", "at_most_once"), 1
         )
-        | {"grace_us": 1, "timeout_us": 1, "name": "name", "spec": "x", "id": _JOB}
+        | {"grace_us": 1, "timeout_us": 1, "name": "name", "spec": "x", "id": _JOB, "rate": 0}
     ),
     "drop_job": Example((_JOB,)),
     "get_job": Example((_JOB,)),
@@ -255,13 +268,19 @@ JOBS = {
     "job_by_key": Example((BIG, "key-2")),
     "jobs_by_name": Example((BIG, "job-7", PAGE)),
     "jobs_page": Example((150_000, BIG, PAGE)),
+    "tagged_page": Example((150_000, BIG, '"x"', 10_000, PAGE), 10_000, "as many are looked at"),
+    "look_end": Example((150_000, BIG, 10_000), 10_000, "as many are looked at"),
     "paused_page": Example((150_000, BIG, PAGE)),
     "set_page": Example((150_000, BIG, "set-3", PAGE)),
+    "count_of_tenant": Example((BIG, 100_000), 100_000, "as many are counted"),
+    "count_paused": Example((BIG, 100_000), 100_000, "as many are counted"),
+    "count_named": Example((BIG, "job-1", "job-2", 100_000), 100_000, "as many are counted"),
+    "count_in_set": Example((BIG, "set-3", 100_000), 100_000, "as many are counted"),
     "add_to_set": Example(([BIG], ["set-3"], [_JOB])),
     "drop_from_set": Example((BIG, "set-3", 3)),
     "named_page": Example(
-        {"tenant": BIG, "low": "job-1", "high": "job-2", "before": 150_000, "limit": PAGE, "wide": 100_000},
-        100_001,
+        {"tenant": BIG, "low": "job-1", "high": "job-2", "before": 150_000, "limit": PAGE, "wide": 20_000},
+        20_001,
         "as many of a name are put in order",
     ),
     "failing_page": Example((150_000, BIG, PAGE)),
@@ -317,12 +336,13 @@ READING = {
     "planned_at": Example((30_001, [NOW_AT + n * SECOND_US for n in range(-30, 30)])),
     "running_of": Example((WIDE_JOB,)),
     "blocked_of": Example((303,)),
-    "history_times": Example((HEAVY_JOB, NOW_AT, PAGE)),
-    "history_of": Example((HEAVY_JOB, [NOW_AT - n * SECOND_US for n in range(50)])),
+    "history_times": Example((HEAVY_JOB, NOW_AT, NOW_AT, PAGE)),
+    "history_of": Example((HEAVY_JOB, [NOW_AT - n * SECOND_US for n in range(50)], NOW_AT)),
+    "live_among": Example(([303, 404, 505],)),
     "is_live": Example({"scheduled_at": NOW_AT, "job_id": 303}),
     "jobs_among": Example((BIG, _JOBS)),
     "last_ends": Example(
-        {"ids": [HEAVY_JOB, *_JOBS[:49]], "retrying": 2, "limit": 32},
+        {"ids": [HEAVY_JOB, *_JOBS[:49]], "retrying": 2, "limit": 32, "now": NOW_AT},
         2_000,
         "as many ends of each of 50 jobs",
     ),
@@ -386,12 +406,67 @@ REPORTS = {
     "drop_progress": Example((json.dumps(_TOLD),)),
 }
 
+_TURN = {"tenant": BIG, "key": "k77", "fence": 1, "since": 1, "lease_until": NOW_AT, "began_at": NOW_AT}
+ANSWERS = {
+    "add_answer": Example({**_TURN, "key": "new", "sum": b"sum"}),
+    "lock_answer": Example((BIG, "k77")),
+    "retake_answer": Example({**_TURN, "sum": b"sum"}),
+    "finish_answer": Example((BIG, "k77", 1, 201, "{}", b"{}")),
+    "abandon_answer": Example((BIG, "k77", 1, NOW_AT)),
+    "mark_answer": Example(
+        {"tenant": BIG, "key": "k77", "fence": 1, "since": 1, "applied": 1, "made_at": NOW_AT}
+    ),
+    "answer_applied": Example((BIG, "k77")),
+    "add_answer_make": Example(([BIG], ["new"], [1], [0], [_JOB], [NOW_AT])),
+    "answer_makes_of": Example((BIG, "k77", 1)),
+    "purge_answers": Example((NOW_AT, 100)),
+    "purge_answer_marks": Example((NOW_AT, 100)),
+    "purge_answer_makes": Example((NOW_AT, 100)),
+}
+
 LOGS = {
     "add_log": Example(([_JOB], [NOW_AT], [1], [1], [NOW_AT], [0], ["said"])),
     "log_of": Example(
         {"job_id": HEAVY_JOB, "scheduled_at": NOW_AT, "attempt": 0, "seq": 0, "last": 9, "limit": PAGE}
     ),
     "purge_log": Example((100, NOW_AT)),
+}
+
+_DEEDS = {"tenant": BIG, "from_at": 0, "to_at": _FOREVER, "limit": PAGE}
+_A_DEED = [
+    [NOW_AT], [_JOB], [None], [1], [None], [BIG], ["ann"], ["token"], ["job.create"], [None], [None], [None],
+]  # fmt: skip
+
+DEEDS = {
+    "add_deed": Example(_A_DEED),
+    "add_creations": Example(
+        {
+            "at": NOW_AT,
+            "job_ids": _JOBS,
+            "version": 1,
+            "tenant": BIG,
+            "subject": "ann",
+            "via": "token",
+            "action": "job.create",
+            "request_id": None,
+        }
+    ),
+    "deeds_page": Example({**_DEEDS, "before_at": NOW_AT - HOUR_US, "before_id": 5}),
+    "deeds_page_of": Example(
+        {**_DEEDS, "tenant": SMALL, "job_id": HEAVY_JOB, "before_at": NOW_AT, "before_id": 5}
+    ),
+    "makers_of": Example((SMALL, HEAVY_JOB)),
+}
+
+_LOOKED = "as many are looked at one by one"
+_OWN = {"tenant": SMALL, "bound": 10_000}
+
+SIZES = {
+    "count_own": Example({"tenant": BIG, "bound": 100_000}, 100_000, "as many are counted one by one"),
+    "own_planned": Example({**_OWN, "lanes": _LANES}, 10_000, _LOOKED),
+    "own_running": Example(_OWN, 10_000, _LOOKED),
+    "own_blocked": Example(_OWN, 10_000, _LOOKED),
+    "own_waiting": Example(_OWN, 10_000, _LOOKED),
 }
 
 SETTLING = {
@@ -413,8 +488,8 @@ _PAIRS = f"[[7, {NOW_AT}], [8, {NOW_AT}], [1007, {NOW_AT}]]"
 GRAPHS = {
     "lock_graph": Example((BIG,)),
     "graph_jobs": Example((BIG, _JOBS)),
-    "newest_runs": Example({"job_ids": _HELD[:20]}),
-    "runs_at": Example({"job_ids": _HELD[:20], "scheduled_at": NOW_AT}),
+    "newest_runs": Example({"job_ids": _HELD[:20], "now": NOW_AT}),
+    "runs_at": Example({"job_ids": _HELD[:20], "scheduled_at": NOW_AT, "now": NOW_AT}),
     "children_now": Example((_JOBS, 10_001)),
     "parents_among": Example((_HELD,)),
     "add_edge": Example(([900_001], [900_002], [0], [NOW_AT])),
@@ -500,6 +575,138 @@ BACKFILLS = {
     "purge_backfills": Example((NOW_AT, 100)),
 }
 
+TOKENS = {
+    "add_token": Example(
+        {
+            "id": 900_001,
+            "tenant": BIG,
+            "name": "ci",
+            "role": "viewer",
+            "digest": b"x" * 32,
+            "created_at": NOW_AT,
+            "created_by": "ann",
+            "expires_at": None,
+        }
+    ),
+    "count_live_tokens": Example((BIG, NOW_AT, 1_000), 1_000, "as many are counted"),
+    "get_token": Example((1,)),
+    "note_token_use": Example((_PLACES, NOW_AT)),
+    "purge_expired_tokens": Example((NOW_AT, 100)),
+    "purge_revoked_tokens": Example((NOW_AT, 100)),
+    "revoke_token": Example((6, NOW_AT)),
+    "tokens_page": Example((BIG, _FOREVER, PAGE)),
+    "tokens_page_all": Example((_FOREVER, PAGE)),
+}
+
+_OLD = {
+    "ids": [HEAVY_JOB, *_JOBS[:49]],
+    "before_at": NOW_AT - 60 * SECOND_US,
+    "last_day": TODAY,
+    "limit": 100,
+}
+_SOME_OF_EACH = "as many of each of 50 jobs as of all"
+
+QUOTAS = {
+    "history_days_of": Example(("tenant-7",)),
+    "tenant_to_shorten": Example((NOW_AT,)),
+    "jobs_to_shorten": Example((BIG, _JOB, 500)),
+    "old_history": Example(_OLD, 5_000, _SOME_OF_EACH),
+    "drop_history": Example((TODAY, ["(1,1)", "(1,2)", "(2,1)"])),
+    "old_log": Example(_OLD, 5_000, _SOME_OF_EACH),
+    "drop_log": Example((TODAY, ["(1,1)", "(1,2)", "(2,1)"])),
+    "shortened": Example((_JOB, NOW_AT, "tenant-7")),
+    "add_bucket": Example(("new",)),
+    "fill_bucket": Example((NOW_AT, "bucket-7")),
+    "lock_bucket": Example(("bucket-7",)),
+    "read_bucket": Example(("bucket-7",)),
+    "purge_buckets": Example((NOW_AT, 100)),
+    "add_tenant": Example(("new",)),
+    "put_quota": Example(
+        {
+            "tenant": SMALL,
+            "jobs": 1,
+            "runs_per_minute": None,
+            "payload_bytes": None,
+            "document_bytes": None,
+            "history_days": 7,
+            "set_at": NOW_AT,
+        }
+    ),
+    "rate_job": Example((60, _JOB)),
+    "unrated_jobs": Example((100,)),
+    "tenants_page": Example(("", PAGE)),
+    "use_of": Example(([BIG, SMALL],)),
+}
+
+SEGMENTS = {"all_segments": Example()}
+
+OPERATIONS = {
+    "add_operation": Example((900_001, BIG, "{}")),
+    "get_operation": Example((1, BIG)),
+    "hold_operation": Example((1, BIG)),
+    "operations_page": Example((BIG, _FOREVER, PAGE)),
+    "count_unfinished_operations": Example((BIG, 20)),
+    "unfinished_operations": Example((0, 20)),
+    "move_operation": Example({"id": 1, "revision": 0, "finished_at": None, "body": "{}"}),
+    "purge_operations": Example((NOW_AT, 100)),
+}
+
+_WEBHOOK = {
+    "url": "https://example.com/",
+    "types": '["*"]',
+    "jobs": "[]",
+    "tags": "[]",
+    "description": "",
+    "enabled": 1,
+    "disabled_reason": None,
+    "secrets": "[]",
+    "rotated_at": 0,
+    "succeeded_at": None,
+    "failed_at": None,
+    "failing_since": None,
+    "failures": 0,
+    "rest_until": 0,
+    "error": None,
+    "updated_at": NOW_AT,
+    "kinds": 2047,
+}
+_ONE_WEBHOOK = "what is kept of one webhook"
+_TRIMMED = {"id": 1, "before": NOW_AT - 5_000 * SECOND_US, "most": 1_000}
+WEBHOOKS = {
+    "tell_endings": Example((json.dumps([[4, NOW_AT, one, NOW_AT, 1, 1, NOW_AT, None] for one in _JOBS]),)),
+    "tell_jobs": Example((json.dumps([[4, NOW_AT, one, 1, BIG, "job", None] for one in _JOBS]),)),
+    "take_webhook_events": Example((500,)),
+    "tags_of": Example((_JOBS,)),
+    "add_webhook": Example({**_WEBHOOK, "id": 900_001, "tenant": "new", "created_at": NOW_AT}),
+    "put_webhook": Example({**_WEBHOOK, "id": 30}),
+    "get_webhook": Example((1,)),
+    "lock_webhook": Example((1,)),
+    "webhooks_of": Example((BIG,)),
+    "webhooks_hearing": Example(([BIG, "team-7"],)),
+    "webhook_backlogs": Example(([1, 2],), 5_000, _ONE_WEBHOOK),
+    "drop_webhook": Example((50,)),
+    "drop_deliveries_of": Example((51,)),
+    "wake_webhooks": Example({"now": NOW_AT, "ids": list(range(60, 80))}),
+    "add_delivery": Example(
+        ([60] * 100, [f"new-{n}" for n in _PLACES], [3] * 100, [NOW_AT] * 100, [NOW_AT] * 100, ["{}"] * 100)
+    ),
+    "get_delivery": Example((1, "e8")),
+    "deliveries_page": Example((1, NOW_AT, _FOREVER, PAGE)),
+    "deliveries_page_in": Example((1, NOW_AT, _FOREVER, 0, PAGE)),
+    "deliver_again": Example((NOW_AT, 1, "e8")),
+    "take_webhooks": Example({"now": NOW_AT, "until": NOW_AT, "limit": 64}),
+    "due_deliveries": Example({"ids": [1, 2, 3], "now": NOW_AT, "each": 16}),
+    "webhook_work": Example(()),
+    "put_deliveries": Example(
+        (json.dumps([[n, 1, 1, NOW_AT, NOW_AT, 200, None, 5] for n in range(20_001, 20_017)]),)
+    ),
+    "let_go_webhook": Example((1,)),
+    "webhook_ids": Example((100, 50)),
+    "drop_waiting_deliveries": Example(_TRIMMED, 20_000, _ONE_WEBHOOK),
+    "drop_ended_deliveries": Example(_TRIMMED, 20_000, _ONE_WEBHOOK),
+    "count_dropped": Example((5, 1)),
+}
+
 SKIPS = {
     "add_skip": Example({"job_id": 77, "scheduled_at": NOW_AT, "made_at": NOW_AT, "note": None}),
     "skips_of": Example((77, NOW_AT)),
@@ -546,15 +753,23 @@ AUDITS = {
 EXAMPLES: dict[str, Example] = {
     **AUDITS,
     **BACKFILLS,
+    **OPERATIONS,
+    **TOKENS,
+    **QUOTAS,
+    **SEGMENTS,
+    **WEBHOOKS,
     **SKIPS,
     **CLAIMS,
     **CLOCKS,
+    **DEEDS,
     **GRAPHS,
     **JOBS,
     **LETTERS,
+    **ANSWERS,
     **LOGS,
     **READING,
     **REPAIR,
     **REPORTS,
     **SETTLING,
+    **SIZES,
 }

@@ -146,6 +146,8 @@ def _literal(value: Any) -> str:
             return "NULL"
         case int():
             return str(value)
+        case bytes():
+            return f"'\\x{value.hex()}'"
         case list():
             return f"'{{{','.join(map(_element, value))}}}'"
         case _:

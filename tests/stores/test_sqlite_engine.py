@@ -71,7 +71,7 @@ def test_an_operation_that_fails_undoes_itself_and_no_neighbour(tmp_path: Path) 
         raise ZeroDivisionError
 
     operations = [put("first"), fails_halfway, put("second"), breaks_a_key, breaks_halfway, put("third")]
-    results, hints = execute_group(connection, ManualClock(), operations)
+    results, hints = execute_group(connection, ManualClock(), [(one, None) for one in operations])
     assert [type(result) for result in results] == [str, Conflict, str, Unavailable, ZeroDivisionError, str]
     assert keys(connection) == hints == {"first", "second", "third"}
     assert not connection.in_transaction
@@ -87,10 +87,12 @@ def test_a_commit_that_fails_fails_them_all_and_leaves_nothing(tmp_path: Path) -
     async def breaks_the_commit(tx: SqliteTx) -> None:
         tx._connection.execute("INSERT INTO child VALUES (1)")
 
-    results, hints = execute_group(connection, ManualClock(), [put("first"), breaks_the_commit])
+    results, hints = execute_group(
+        connection, ManualClock(), [(put("first"), None), (breaks_the_commit, None)]
+    )
     assert [type(result) for result in results] == [Unavailable, Unavailable]
     assert hints == keys(connection) == set()
-    results, _ = execute_group(connection, ManualClock(), [put("second")])
+    results, _ = execute_group(connection, ManualClock(), [(put("second"), None)])
     assert results == ["second"]
     connection.close()
 

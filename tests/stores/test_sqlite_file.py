@@ -76,7 +76,7 @@ async def test_a_second_process_is_refused_and_told_who_has_it(tmp_path: Path) -
         subprocess.run, [sys.executable, "-c", code, str(path)], capture_output=True, text=True, timeout=60
     )
     assert other.returncode != 0
-    assert "CannotStart" in other.stderr
+    assert "AlreadyRuns" in other.stderr
     assert str(os.getpid()) in other.stderr
     await store.ping()
     await store.close()

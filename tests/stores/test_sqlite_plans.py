@@ -62,6 +62,11 @@ def test_running_is_searched_by_key_or_index(
             "SEARCH p USING PRIMARY KEY (scheduled_at=? AND job_id=?)",
         ),
         (
+            "look_newest",
+            {"lane": 1, "now": 1, "step": 4, "limit": 9},
+            "planned_lane (lane=? AND due_at>? AND due_at<?)",
+        ),
+        (
             "upcoming_planned",
             {"lane": 1, "due_at": 1, "scheduled_at": 1, "job_id": 1, "until": 1, "most": 1, "routed": 0},
             "planned_lane (lane=? AND due_at>? AND due_at<?)",
@@ -98,3 +103,24 @@ def test_jobs_are_not_read_by_tenant_alone(
     plan = plan_of(tmp_path, name, parameters)
     assert any(searches in step for step in plan), plan
     assert not [step for step in plan if step == "SCAN jobs" or step.endswith("jobs_name (tenant=?)")], plan
+
+
+_DEEDS = {"tenant": "a", "before_at": 1, "before_id": 1, "from_at": 0, "to_at": 1, "limit": 1}
+
+
+@pytest.mark.parametrize(
+    ("name", "parameters", "searches"),
+    [
+        ("deeds_page", _DEEDS, "deeds_newest (tenant=?"),
+        ("deeds_page_of", {**_DEEDS, "job_id": 1}, "deeds_job (job_id=?"),
+        ("makers_of", ("a", 1), "deeds_job (job_id=?"),
+        ("count_own", {"tenant": "a", "bound": 1}, "(tenant=?"),
+        ("own_planned", {"tenant": "a", "lanes": "[]", "bound": 1}, "planned_lane (lane=?)"),
+    ],
+)
+def test_deeds_and_a_tenants_own_are_searched_by_index_and_in_order(
+    tmp_path: Path, name: str, parameters: object, searches: str
+) -> None:
+    plan = plan_of(tmp_path, name, parameters)
+    assert any(searches in step for step in plan), plan
+    assert not [step for step in plan if "TEMP B-TREE" in step or step.startswith("SCAN deeds")], plan

@@ -10,8 +10,8 @@ import pytest
 from aiohttp.abc import AbstractResolver, ResolveResult
 
 from hourhand.targets.addresses import parse_allowed
-from hourhand.targets.guard import GuardedConnector, Refused, SystemResolver
-from hourhand.targets.threads import Threads
+from hourhand.targets.guard import GuardedConnector, Refused
+from hourhand.targets.lookups import Lookups
 from tests.targets.conftest import Serve
 from tests.targets.runs import WAIT_S, LocalServer, answer, read_request
 
@@ -64,7 +64,6 @@ async def get(
         parse_allowed(allow),
         resolver=resolver,
         socket_factory=network.open,
-        use_dns_cache=False,
         force_close=True,
     )
     outcomes: list[object] = []
@@ -137,7 +136,7 @@ async def test_a_name_is_resolved_once_per_connection_and_that_address_is_used()
 )
 async def test_no_spelling_of_loopback_passes(loopback: LocalServer, host: str) -> None:
     network = Network()
-    resolver = SystemResolver(Threads("test-lookup", size=1, left_behind_max=1))
+    resolver = Lookups("test-lookup", size=1)
     try:
         (outcome,) = await get(f"http://{host}:{loopback.port}/", network, resolver)
     except ValueError:
@@ -164,7 +163,7 @@ async def test_what_the_operator_allows_is_called_with_its_own_name(serve: Serve
 
 
 async def test_a_failing_lookup_is_an_error_of_the_call() -> None:
-    resolver = SystemResolver(Threads("test-lookup", size=1, left_behind_max=1))
+    resolver = Lookups("test-lookup", size=1)
     with pytest.raises(OSError, match="no host name"):
         await resolver.resolve("a" * 64 + ".example", 80)  # longer than a label may be: nobody is asked
     assert [found["host"] for found in await resolver.resolve("127.0.0.1", 80)] == ["127.0.0.1"]

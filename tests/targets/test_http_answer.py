@@ -10,7 +10,6 @@ from hourhand.core.instant import SECOND_US
 from hourhand.core.retry import Failure, Outcome
 from hourhand.targets.guard import Refused
 from hourhand.targets.http_answer import KEPT_BYTES, Answer, failed_call, judge, retry_after_us
-from hourhand.targets.threads import ThreadsExhausted
 
 NOW = 1_794_816_000_000_000  # Mon, 16 Nov 2026 08:00:00 GMT
 
@@ -140,7 +139,6 @@ def connect_error(cause: OSError) -> aiohttp.ClientConnectorError:
             "not called: the host of h:9 is not written in the usual way",
             Failure(before_sending=True, retryable=False),
         ),
-        (ThreadsExhausted("too many"), "not called: too many", Failure(before_sending=True)),
         (RuntimeError("secret"), "the call to h:9 failed (RuntimeError)", Failure()),
     ],
 )

@@ -110,7 +110,9 @@ def test_payloads_and_secrets_are_struck_out(log) -> None:
     log_line = logger("worker")
     log_line.info("called https://ann:canary@example.com/x", payload={"a": "canary"}, Authorization="canary")
     try:
-        raise ValueError("postgresql://ann:canary@db with whsec_canary")
+        raise ValueError(
+            "postgresql://ann:canary@db with whsec_canary by eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJ4In0.canary"
+        )
     except ValueError:
         log_line.exception("failed")
     text = json.dumps(log())

@@ -9,7 +9,7 @@ from hourhand.core.lifecycle import Event
 from hourhand.stores.sqlite.store import SqliteStore
 from hourhand.web.shapes.jobs import JobAnswer, VersionList
 from hourhand.web.shapes.runs import RunAnswer, RunList
-from hourhand.web.shapes.schedules import NextTimes
+from hourhand.web.shapes.schedules import BesideAnswer, NextTimes
 from tests.web import worker
 from tests.web.test_jobs_routes import create
 
@@ -275,6 +275,48 @@ async def test_a_cancelled_one_time_run_completes_its_job(client: httpx2.AsyncCl
     assert (status["state"], status["next_run"]) == ("completed", None)
 
 
-async def test_another_tenant_is_refused(client: httpx2.AsyncClient) -> None:
-    answer = await client.get("/v1/jobs", headers={"Hourhand-Tenant": "foo"})
-    assert (answer.status_code, answer.json()["code"]) == (403, "not_allowed")
+async def test_on_loopback_a_tenant_is_only_a_name(client: httpx2.AsyncClient) -> None:
+    job_id = await create(client)
+    answer = await client.get(f"/v1/jobs/{job_id}", headers={"Hourhand-Tenant": "foo"})
+    assert (answer.status_code, answer.json()["code"]) == (404, "not_found")
+    assert (await client.get(f"/v1/jobs/{job_id}")).status_code == 200
+
+
+async def test_what_else_fires_in_the_second_of_the_next(
+    client: httpx2.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def made(name: str, **fields: object) -> str:
+        document = {"name": name, "target": "https://example.com", **fields}
+        return str((await client.post("/v1/jobs", json=document)).json()["job_id"])
+
+    async def beside(job_id: str) -> BesideAnswer | None:
+        answer = await client.get(f"/v1/jobs/{job_id}/next?others=true")
+        return NextTimes.model_validate(answer.json()).beside
+
+    first = await made("first", cron="0 9 * * *")
+    found = await beside(first)
+    assert found is not None
+    assert (found.at, found.count, found.is_exact) == ("2027-01-15T09:00:00Z", 0, True)
+    await made("same", cron="0 9 * * *")
+    await made("often", cron="* * * * *")
+    await made("in the same second", every="1h", phase="2027-01-15T08:00:00.5Z")
+    await made("paused", cron="0 9 * * *", paused=True)
+    await made("later", cron="1 9 * * *")
+    found = await beside(first)
+    assert found is not None
+    assert [job.name for job in found.jobs] == ["in the same second", "often", "same"]
+    assert (found.count, found.is_exact) == (3, True)
+    monkeypatch.setattr("hourhand.web.beside.MOST_LOOKED_AT", 2)
+    found = await beside(first)
+    assert found is not None
+    assert found.is_exact is False
+    assert await beside(await made("over", at="2027-01-15T08:00:00Z", paused=True)) is None
+
+
+async def test_how_many_there_are_in_some_days(client: httpx2.AsyncClient) -> None:
+    job = {"cron": "* * * * *", "target": "https://example.com"}
+    job_id = (await client.post("/v1/jobs", json=job)).json()["job_id"]
+    assert (await client.get(f"/v1/jobs/{job_id}/next?days=7&n=1")).json()["fires"] == 7 * 24 * 60
+    child = {"after": [job_id], "target": "https://example.com"}
+    child_id = (await client.post("/v1/jobs", json=child)).json()["job_id"]
+    assert (await client.get(f"/v1/jobs/{child_id}/next?days=7")).json()["fires"] is None

@@ -1,5 +1,6 @@
 """Many jobs in one request: lists and lines, each document for itself."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -7,7 +8,8 @@ import httpx2
 import msgspec
 import pytest
 
-from hourhand.web import lists
+from hourhand.stores.sqlite import SqliteStore
+from hourhand.web import guards, lists
 from hourhand.web.routes import bulk
 from hourhand.web.shapes.batches import BulkAnswer
 from tests.web.test_jobs_routes import DAILY, total
@@ -131,3 +133,41 @@ async def test_a_dry_run_stores_nothing(client: httpx2.AsyncClient) -> None:
     line = msgspec.json.encode(DAILY) + b"\n"
     assert (await send_lines(client, [line], "?dry_run=true")).created == 1
     assert await total(client) == 0
+
+
+async def test_what_breaks_an_import_leaves_the_fate_of_each_that_was_stored(
+    client: httpx2.AsyncClient, store: SqliteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bulk, "MAX_BULK", 2)
+    line = msgspec.json.encode(DAILY) + b"\n"
+    create_jobs, calls = store.create_jobs, 0
+
+    async def broken(*given: Any, **named: Any) -> Any:
+        nonlocal calls
+        calls += 1
+        if calls == 2:
+            raise RuntimeError("a mistake of ours")
+        return await create_jobs(*given, **named)
+
+    monkeypatch.setattr(store, "create_jobs", broken)
+    answer = await send_lines(client, [line * 5])
+    assert [one.status for one in answer.results] == [201, 201, 500, 500, 201]
+    assert {one.error.code for one in answer.results if one.error} == {"internal"}
+    assert "mistake" not in answer.model_dump_json()
+    assert await total(client) == 3
+
+
+@pytest.mark.parametrize(("lines", "statuses"), [(3, [201, 201, 408]), (2, [201, 201, 408])])
+async def test_lines_that_stop_coming_are_answered_as_far_as_they_came(
+    client: httpx2.AsyncClient, monkeypatch: pytest.MonkeyPatch, lines: int, statuses: list[int]
+) -> None:
+    monkeypatch.setattr(bulk, "MAX_BULK", 2)
+    monkeypatch.setattr(guards, "BODY_WAIT_S", 0.05)
+
+    async def stopping() -> AsyncIterator[bytes]:
+        yield (msgspec.json.encode(DAILY) + b"\n") * lines
+        await asyncio.Event().wait()
+
+    answer = await client.post("/v1/jobs/bulk", content=stopping(), headers=NDJSON)
+    assert [one["status"] for one in answer.json()["results"]] == statuses
+    assert await total(client) == 2

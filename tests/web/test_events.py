@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import json
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import httpx2
@@ -12,17 +12,20 @@ from fastapi import FastAPI
 from prometheus_client import CollectorRegistry
 
 from hourhand.clock import ManualClock
+from hourhand.core.access import LOCAL
 from hourhand.core.instant import MINUTE_US
 from hourhand.core.lifecycle import Event as Change
 from hourhand.core.run import ClaimedRun, Settlement
 from hourhand.core.specification import SpecLimits
 from hourhand.ids import IdSource
 from hourhand.ports.events import Event, EventBatch, EventData, EventType
+from hourhand.ports.identity import Authenticator
 from hourhand.services.event_log import EVENTS_PER_SECOND, EventLog, Subscription
 from hourhand.services.jobs import Jobs
 from hourhand.services.local_events import LocalEvents
 from hourhand.services.publisher import Publisher
 from hourhand.services.runs import Runs
+from hourhand.services.tokens import REVOKED_WITHIN_US, TokenAuthenticator, Tokens, TokenWish
 from hourhand.stores.sqlite.store import SqliteStore
 from hourhand.web import event_stream
 from hourhand.web.app import create_app
@@ -108,7 +111,9 @@ class WatchedLog(EventLog):
 class Place:
     """A served application with everything that publishes."""
 
-    def __init__(self, store: SqliteStore, clock: ManualClock) -> None:
+    def __init__(
+        self, store: SqliteStore, clock: ManualClock, authenticators: Sequence[Authenticator] | None = None
+    ) -> None:
         self.store = store
         self.clock = clock
         self.log = WatchedLog(clock=clock, max_clients=3)
@@ -129,6 +134,7 @@ class Place:
             clock=clock,
             registry=CollectorRegistry(),
             events=self.log,
+            authenticators=authenticators,
         )
         self.server = Server(self.app)
         listener = bind("127.0.0.1", 0)
@@ -358,6 +364,26 @@ async def test_clients_are_bounded_and_their_places_are_free_when_they_leave(pla
         await stream.begun()
 
 
+async def test_one_user_leaves_room_for_others(store: SqliteStore, clock: ManualClock) -> None:
+    place = Place(store, clock, [TokenAuthenticator(store=store, clock=clock)])
+    place.log._max_of_user = 1
+    try:
+        tokens = Tokens(store=store, ids=IdSource(clock), clock=clock)
+        made = [await tokens.create(LOCAL, TokenWish(name=name, tenant="acme")) for name in ("ann", "bob")]
+        ann, bob = [{"Authorization": f"Bearer {one.text}"} for one in made]
+        place.client.headers.update(ann)
+        async with place.follow():
+            refused = await place.client.get("/v1/events")
+            assert refused.status_code == 429
+            assert refused.json()["detail"].startswith("1 clients of yours follow events already")
+            assert refused.headers["retry-after"]
+            place.client.headers.update(bob)
+            async with place.follow() as stream:
+                await stream.begun()
+    finally:
+        await place.close()
+
+
 async def test_stopping_ends_the_streams_at_once(place: Place) -> None:
     async with place.follow() as stream:
         await stream.begun()
@@ -366,3 +392,27 @@ async def test_stopping_ends_the_streams_at_once(place: Place) -> None:
         async with asyncio.timeout(2):
             await place.serving
         assert await stream.rest() == []
+
+
+# --- who may follow
+
+
+async def test_a_stream_ends_before_it_tells_a_revoked_token_anything(
+    store: SqliteStore, clock: ManualClock
+) -> None:
+    place = Place(store, clock, [TokenAuthenticator(store=store, clock=clock)])
+    try:
+        tokens = Tokens(store=store, ids=IdSource(clock), clock=clock)
+        made = await tokens.create(LOCAL, TokenWish(name="ann", tenant="acme"))
+        place.client.headers["Authorization"] = f"Bearer {made.text}"
+        async with place.follow() as stream:
+            await stream.begun()
+            [known] = place.happen(tenant="acme")
+            assert (await stream.event()).id == known
+            await tokens.revoke("acme", made.token.id)
+            clock.advance(REVOKED_WITHIN_US)
+            place.happen(tenant="acme")
+            assert await stream.rest() == []
+        await place.gone()
+    finally:
+        await place.close()

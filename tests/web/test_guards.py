@@ -113,6 +113,47 @@ async def test_the_configured_address_is_ours_too(make_app: MakeApp) -> None:
             assert (await client.get("/healthz", headers={"Host": host})).status_code == 403
 
 
+BEYOND = "https://hourhand.example.com:8443"
+
+
+@pytest.mark.parametrize(
+    ("url", "host", "origin", "status"),
+    [
+        ("", "hourhand.internal:7070", None, 200),
+        ("", "hourhand.internal", None, 200),
+        ("", "10.1.2.3:7070", None, 200),
+        ("", "user@hourhand.internal", None, 403),
+        ("", "hour hand", None, 403),
+        ("", "hourhand.internal/path", None, 403),
+        ("", "hourhand.internal?x", None, 403),
+        ("", "hourhand.internal:99999", None, 403),
+        ("", "", None, 403),
+        ("", "hourhand.internal:7070", "http://hourhand.internal:7070", 200),
+        ("", "hourhand.internal", "https://hourhand.internal", 200),
+        ("", "hourhand.internal", "http://evil.example", 403),
+        ("", "hourhand.internal:7070", "http://hourhand.internal", 403),
+        ("", "hourhand.internal", "http://hourhand.internal.evil.example", 403),
+        ("", "hourhand.internal", "null", 403),
+        ("", "hourhand.internal", "file://hourhand.internal", 403),
+        (BEYOND, "hourhand.example.com:8443", BEYOND, 200),
+        (BEYOND, "10.1.2.3:7070", None, 200),
+        (BEYOND, "[fd00::1]:7070", None, 200),
+        (BEYOND, "10.1.2.3:7070", "http://10.1.2.3:7070", 200),
+        (BEYOND, "10.1.2.3:80", None, 403),
+        (BEYOND, "10.1.2.3.nip.io:7070", None, 403),
+        (BEYOND, "hourhand.internal:7070", None, 403),
+        (BEYOND, "10.1.2.3:7070", "http://10.1.2.4:7070", 403),
+    ],
+)
+async def test_beyond_loopback_a_bent_name_gets_nothing_and_other_pages_may_not_ask(
+    make_app: MakeApp, url: str, host: str, origin: str | None, status: int
+) -> None:
+    app = make_app(WebSettings(url=url, any_host=True))
+    headers = {"Host": host} | ({"Origin": origin} if origin is not None else {})
+    async with asking(app) as client:
+        assert (await client.get("/healthz", headers=headers)).status_code == status
+
+
 # --- bodies
 
 

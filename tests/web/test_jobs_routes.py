@@ -1,5 +1,7 @@
 """The job routes over the real store: as drawn, under both prefixes, with versions, dry runs and lists."""
 
+import asyncio
+from collections import Counter
 from typing import Any
 
 import httpx2
@@ -190,7 +192,7 @@ async def test_filters(client: httpx2.AsyncClient, store: SqliteStore, clock: Ma
         ("state=busy", "?state", "'active', 'paused' or 'completed'"),
         ("failing=perhaps", "?failing", "true or false"),
         ("cursor=abc", "?cursor", "the next_cursor of this list"),
-        ("cursor=%00%ff", "?cursor", "the next_cursor of this list"),
+        ("cursor=%01%ff", "?cursor", "the next_cursor of this list"),
     ],
 )
 async def test_parameters_that_are_refused(
@@ -326,6 +328,37 @@ async def test_an_upsert_never_resumes(client: httpx2.AsyncClient, paused: bool 
     await client.post(f"/v1/jobs/{job_id}/pause", json={"note": "INC-42"})
     job = (await client.put("/v1/jobs/by-key/a", json={**DAILY, "name": "new", "paused": paused})).json()
     assert (job["name"], job["state"], job["note"]) == ("new", "paused", "INC-42")
+
+
+@pytest.mark.parametrize("query", ["", "?dry_run=true"])
+async def test_an_upsert_may_only_create_or_only_replace(client: httpx2.AsyncClient, query: str) -> None:
+    path, only_new, only_old = "/v1/jobs/by-key/a", {"If-None-Match": "*"}, {"If-Match": "*"}
+    refused = await client.put(f"{path}{query}", json=DAILY, headers=only_old)
+    assert (refused.status_code, refused.json()["code"]) == (412, "outdated")
+    assert await total(client) == 0
+    assert (await client.put(path, json=DAILY, headers=only_new)).status_code == 201
+    for document in (DAILY, {**DAILY, "name": "other"}):
+        refused = await client.put(f"{path}{query}", json=document, headers=only_new)
+        assert (refused.status_code, refused.json()["code"]) == (412, "outdated")
+    both = await client.put(f"{path}{query}", json=DAILY, headers={**only_new, "If-Match": '"1"'})
+    assert both.status_code == 412
+    assert (await client.put(path, json=DAILY, headers={"If-None-Match": '"1"'})).status_code == 422
+    changed = await client.put(path, json={**DAILY, "name": "new"}, headers=only_old)
+    assert (changed.status_code, changed.json()["version"]) == (200, 2)
+
+
+@pytest.mark.parametrize("header", ["If-Match", "If-None-Match"])
+async def test_of_many_that_only_create_or_replace_the_same_key_at_once_the_store_decides(
+    each_client: httpx2.AsyncClient, header: str
+) -> None:
+    async def put(number: int) -> int:
+        document = {**DAILY, "name": f"{number}"}
+        return (await each_client.put("/v1/jobs/by-key/a", json=document, headers={header: "*"})).status_code
+
+    statuses = Counter(await asyncio.gather(*(put(number) for number in range(8))))
+    assert statuses == ({412: 8} if header == "If-Match" else {201: 1, 412: 7})
+    versions = {one["version"] for one in (await each_client.get("/v1/jobs")).json()["data"]}
+    assert versions == (set() if header == "If-Match" else {1})
 
 
 async def test_an_upsert_with_a_version_needs_that_version(client: httpx2.AsyncClient) -> None:

@@ -1,5 +1,7 @@
 """JSON as it comes in: places of errors, depth, payloads."""
 
+import re
+
 import msgspec
 import pytest
 from hypothesis import given
@@ -133,3 +135,26 @@ def test_payloads_mean_what_they_meant(value: object) -> None:
     if isinstance(value, str) and value.strip()[:1] in ("{", "["):
         return
     assert kept == value
+
+
+@pytest.mark.parametrize(
+    ("text", "half"),
+    [
+        (rb'{"a": "\ud800"}', r"\ud800"),
+        (rb'{"a": "x\uDBFFy"}', r"\uDBFF"),
+        (rb'{"a": "\udc00"}', r"\udc00"),
+        (rb'{"a": "\ud800\u0041"}', r"\ud800"),
+        (rb'{"a": "\ud83d\ude00\\ud800\n\ud83d"}', r"\ud83d"),
+    ],
+)
+def test_half_a_character_is_named(text: bytes, half: str) -> None:
+    with pytest.raises(MalformedJson, match=re.escape(f"{half} is half of a character")) as refused:
+        read_json(text)
+    column = text.rindex(half.encode()) + 1
+    assert f"column {column}" in refused.value.message
+
+
+@pytest.mark.parametrize("text", [b'{"a": "x', rb'{"a": "\\ud800', rb'{"a": "\ud83d\ude00'])
+def test_a_text_that_ends_too_early_says_so(text: bytes) -> None:
+    with pytest.raises(MalformedJson, match="ends too early"):
+        read_json(text)

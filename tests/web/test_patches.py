@@ -135,6 +135,12 @@ def test_a_patch_may_pause_and_resume() -> None:
     assert (new.paused, new.note) == (True, "INC-43")
 
 
+def test_another_kind_of_target_may_say_what_goes() -> None:
+    python = {"type": "python", "function": "a:b", "url": None, "method": None, "headers": None}
+    assert after({"target": python}).target == PythonTarget(function="a:b")
+    assert after({"target": {"headers": {"C": None}}}).target == SPEC.target
+
+
 @pytest.mark.parametrize(
     ("patch", "pointer"),
     [
@@ -144,6 +150,11 @@ def test_a_patch_may_pause_and_resume() -> None:
         ({"version": 3}, "/version"),
         ({"nmae": "x"}, "/nmae"),
         ({"nmae": None}, "/nmae"),
+        ({"retry": {"mxa": None}}, "/retry/mxa"),
+        ({"retry": {"max": 1, "a/b": None}}, "/retry/a~1b"),
+        ({"misfire": {"plocy": None}}, "/misfire/plocy"),
+        ({"dst": {"gpa": None}}, "/dst/gpa"),
+        ({"target": {"ulr": None}}, "/target/ulr"),
         ({"retry": {"maxx": 1}}, "/retry/maxx"),
         ({"target": {"type": "http"}, "callback_url": URL}, "/target"),
         ({"target": None}, "/target"),

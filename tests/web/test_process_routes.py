@@ -7,7 +7,7 @@ from hourhand import __version__
 from hourhand.clock import ManualClock
 from hourhand.core.instant import SECOND_US
 from hourhand.stores.sqlite.store import SqliteStore
-from hourhand.web.shapes.system import Health, NodeList, Readiness
+from hourhand.web.shapes.system import Health, NodeList, Readiness, SegmentList
 from tests.web.conftest import MakeApp
 from tests.web.test_guards import asking
 
@@ -44,3 +44,19 @@ async def test_nodes_live_as_long_as_their_lease(
     clock.advance(31 * SECOND_US)
     nodes = NodeList.model_validate((await client.get("/v1/nodes")).json()).data
     assert [one.alive for one in nodes] == [False] * len(nodes)
+
+
+async def test_segments_and_who_plans_them(
+    client: httpx2.AsyncClient, store: SqliteStore, clock: ManualClock
+) -> None:
+    found = SegmentList.model_validate((await client.get("/v1/segments")).json()).data
+    assert {(one.node_id, one.name, one.alive) for one in found} == {(None, None, False)}
+    await store.hold_segments(7, "scheduler", "host:1", 30 * SECOND_US)
+    found = SegmentList.model_validate((await client.get("/v1/segments")).json()).data
+    assert [one.segment for one in found] == list(range(64))
+    assert {(one.node_id, one.name, one.alive, one.fence, one.shard) for one in found} == {
+        (f"{7:016x}", "host:1", True, 1, 0)
+    }
+    clock.advance(60 * SECOND_US)
+    found = SegmentList.model_validate((await client.get("/v1/segments")).json()).data
+    assert {(one.name, one.alive) for one in found} == {("host:1", False)}

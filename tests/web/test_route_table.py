@@ -128,6 +128,12 @@ async def test_no_dry_run_changes_anything(
     other_id = await create(client)
     asked = {"job": job_id, "from": "2027-01-10T00:00:00Z"}
     backfill_id = (await client.post("/v1/backfills", json=asked)).json()["backfill_id"]
+    paused = {"action": "resume", "filter": {"tag": "none"}}
+    operation_id = (await client.post("/v1/operations", json=paused)).json()["operation_id"]
+    token_id = (await client.post("/v1/tokens", json={"name": "one"})).json()["token_id"]
+    hook = {"url": "https://example.com/hook"}
+    webhook_id = (await client.post("/v1/webhooks", json=hook)).json()["webhook_id"]
+    event_id = (await client.post(f"/v1/webhooks/{webhook_id}/test")).json()["event_id"]
     bodies: dict[str, Any] = {
         "create_job": DAILY,
         "create_jobs": [DAILY],
@@ -143,12 +149,23 @@ async def test_no_dry_run_changes_anything(
         "clone_job": {"name": "copy"},
         "cancel_run": None,
         "rerun_run": None,
+        "create_operation": {"action": "pause", "filter": {}},
+        "cancel_operation": None,
         "create_backfill": {"job": other_id, "from": "2027-01-10T00:00:00Z"},
         "pause_backfill": None,
         "resume_backfill": None,
         "cancel_backfill": None,
+        "create_webhook": hook,
+        "patch_webhook": {"description": "x"},
+        "delete_webhook": None,
+        "rotate_webhook": None,
+        "try_webhook": None,
+        "redeliver_event": None,
+        "set_quota": {"jobs": 1},
         "requeue_dead_letters": {"ids": [dead_id]},
         "discard_dead_letters": {"filter": {}},
+        "create_token": {"name": "ci", "role": "admin", "expires_in": "1d"},
+        "revoke_token": None,
     }
     tried = [route for route in CHANGING if route.name not in TRIED_APART]
     assert set(bodies) == {route.name for route in tried}
@@ -157,7 +174,12 @@ async def test_no_dry_run_changes_anything(
         named = {
             "{job_id}": job_id,
             "{run_id}": dead_id if route.name == "rerun_run" else waiting_id,
+            "{tenant}": "default",
             "{backfill_id}": backfill_id,
+            "{operation_id}": operation_id,
+            "{token_id}": token_id,
+            "{webhook_id}": webhook_id,
+            "{event_id}": event_id,
             "{key:path}": "a",
         }
         path = route.path
@@ -172,7 +194,7 @@ async def test_no_dry_run_changes_anything(
 
 async def _everything(client: httpx2.AsyncClient, job_id: str) -> list[Any]:
     of_job = (f"/jobs/{job_id}/{word}" for word in ("history", "versions", "status"))
-    paths = ("/jobs", *of_job, "/dead-letters", "/backfills")
+    paths = ("/jobs", *of_job, "/dead-letters", "/backfills", "/operations", "/quota", "/tokens", "/webhooks")
     return [(await client.get(f"/v1{path}")).json() for path in paths]
 
 
@@ -242,6 +264,7 @@ async def test_times_too_far_away_are_refused_with_the_years_that_are_not(
         "job_graph",
         "job_why",
         "list_dead_letters",
+        "list_deeds",
         "list_runs",
     }
     for route, name in TIMED:

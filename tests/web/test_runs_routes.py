@@ -222,6 +222,8 @@ async def test_dead_letters_leave_by_filter(scene: Scene) -> None:
         ({"ids": ["J-0000000000000@20270115T080000Z", "x"]}, "/ids/1"),
         ({"ids": "all"}, "/ids"),
         ({"filter": {"job_id": "x"}}, "/filter/job_id"),
+        ({"filter": {"error": None}}, "/filter/error"),
+        ({"filter": {"error": ""}}, "/filter/error"),
         ({"filter": {"job": "x"}}, "/filter/job"),
         ({"filter": {"from": "x"}}, "/filter/from"),
         ({"ids": ["J-0000000000000@20270115T080000Z"] * 1_001}, "/ids"),

@@ -10,6 +10,7 @@ from hourhand.clock import ManualClock
 from hourhand.core.buckets import even_map
 from hourhand.core.identity import parse_job_id, shard_of
 from hourhand.core.instant import MINUTE_US
+from hourhand.core.repeating import LEASE_US
 from hourhand.core.specification import SpecLimits
 from hourhand.ids import IdSource
 from hourhand.services.jobs import Jobs
@@ -168,3 +169,28 @@ async def test_a_graph_lies_in_one_database(client: httpx2.AsyncClient, query: s
     assert [job["level"] for job in graph["jobs"]] == [0, 1]
     keyed = [{**DAILY, "key": "{g}/a"}, {**target, "key": "{g}/b", "after": ["{g}/a"]}]
     assert (await client.post(f"/v1/jobs/apply{query}", json=keyed)).json()["created"] == 2
+
+
+async def test_a_key_holds_over_all_databases(
+    client: httpx2.AsyncClient, shards: list[FaultyStore], clock: ManualClock
+) -> None:
+    """The answer is not kept, as after a crash; a repeat finds what was made in either database."""
+    documents, headers = [{**DAILY, "name": f"{n}"} for n in range(10)], {"Idempotency-Key": "k"}
+
+    async def ask() -> httpx2.Response:
+        return await client.post("/v1/jobs/bulk", json=documents, headers=headers)
+
+    for shard in shards:
+        shard.fail("finish_answer")
+    first = await ask()
+    assert {shard_of(parse_job_id(one["job_id"])) for one in first.json()["results"]} == {0, 1}
+    assert (await ask()).status_code == 409
+    clock.advance(LEASE_US)
+    for away in shards:  # nobody knows what was made there
+        away.away = True
+        assert (await ask()).status_code == 503
+        away.away = False
+    again = await ask()
+    assert again.json() == first.json()
+    assert (await ask()).headers["Idempotency-Replayed"] == "true"
+    assert len((await client.get("/v1/jobs")).json()["data"]) == 10

@@ -11,6 +11,7 @@ from hourhand.cli.jobs import JobName
 from hourhand.cli.options import Call, command
 from hourhand.cli.output import Column, Form
 from hourhand.cli.paging import Cursor, Limit, OfJob
+from hourhand.cli.progress import Progress
 from hourhand.cli.times import day_or_time, duration_s, in_zone, zone_of
 from hourhand.cli.waiting import Timeout
 
@@ -159,12 +160,15 @@ def progress(backfill: Mapping[str, Any]) -> str:
 
 def _watch(call: Call, made: Mapping[str, Any], timeout_s: float | None) -> int:
     """Tell of its progress until it is over; 7 if not all of it succeeded."""
-    last = made
-    for last in call.client.backfills.watch(made, timeout_s=timeout_s):
-        if call.out.form is Form.LINES:
-            call.out.document(last, None, lambda: None)
-        else:
-            call.out.note(f"{last['state']}: {progress(last)}, {last['failed']:,} failed")
+    last, seen = made, 0
+    with Progress("ran", made["total"], wanted=call.out.form is Form.PEOPLE) as bar:
+        for last in call.client.backfills.watch(made, timeout_s=timeout_s):
+            bar.add(last["done"] - seen)
+            seen = last["done"]
+            if call.out.form is Form.LINES:
+                call.out.document(last, None, lambda: None)
+            elif not bar.shows:
+                call.out.note(f"{last['state']}: {progress(last)}, {last['failed']:,} failed")
     if call.out.form is not Form.LINES:
         call.out.document(last, last["backfill_id"], lambda: _show(call, last))
     return 0 if last["state"] == "done" and not (last["failed"] or last["cancelled"]) else NOT_SUCCEEDED

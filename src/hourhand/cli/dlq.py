@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
+from hourhand.cli import operations
 from hourhand.cli.failures import Usage
 from hourhand.cli.job_view import with_id
 from hourhand.cli.options import Call, command
@@ -13,7 +14,8 @@ from hourhand.cli.output import Column
 from hourhand.cli.paging import Cursor, Limit
 from hourhand.cli.run_view import show_run
 from hourhand.cli.text import plural
-from hourhand.cli.times import in_zone, now, zone_of_run
+from hourhand.cli.times import duration_s, in_zone, now, zone_of_run
+from hourhand.cli.waiting import Timeout
 from hourhand.core.instant import format_instant
 from hourhand.errors import NotFound
 
@@ -23,6 +25,13 @@ RunIds = Annotated[list[str] | None, typer.Argument(metavar="[RUN…]", help="Id
 Filter = Annotated[
     list[str] | None,
     typer.Option("--filter", metavar="NAME=VALUE", help="error=FINGERPRINT, job=JOB, from=TIME, to=TIME."),
+]
+Rate = Annotated[
+    str | None,
+    typer.Option(metavar="50/s", help="How many in a time, as an operation that goes on by itself."),
+]
+Wait = Annotated[
+    bool, typer.Option("--wait", help="With --rate: until it is done; exit 7 if not all could be.")
 ]
 All = Annotated[bool, typer.Option("--all", help="All there are.")]
 
@@ -85,19 +94,45 @@ def requeue(
     downstream: Annotated[
         bool, typer.Option("--downstream", help="And what was skipped because of them.")
     ] = False,
-) -> int:
+    rate: Rate = None,
+    wait: Wait = False,
+    timeout: Timeout = None,
+) -> int | None:
     """Send dead letters back as the same runs, their tries reset."""
+    if rate is not None:
+        if downstream:
+            raise Usage("--rate goes without --downstream")
+        return _at_rate(call, "requeue", _selection(call, runs, filter, everything), rate, wait, timeout)
     send = partial(call.client.dead_letters.requeue, downstream=downstream)
     also = f"what was skipped because of them {'would wait' if call.dry_run else 'waits'} again"
     selection = _selection(call, runs, filter, everything)
     return _change(call, send, "requeue", selection, also if downstream else None)
 
 
-def discard(call: Call, runs: RunIds = None, filter: Filter = None, everything: All = False) -> int:
+def discard(
+    call: Call,
+    runs: RunIds = None,
+    filter: Filter = None,
+    everything: All = False,
+    rate: Rate = None,
+    wait: Wait = False,
+    timeout: Timeout = None,
+) -> int | None:
     """Remove dead letters for good; history keeps the runs."""
+    if rate is not None:
+        return _at_rate(call, "discard", _selection(call, runs, filter, everything), rate, wait, timeout)
     return _change(
         call, call.client.dead_letters.discard, "discard", _selection(call, runs, filter, everything)
     )
+
+
+def _at_rate(
+    call: Call, action: str, selection: dict[str, Any], rate: str, wait: bool, timeout: str | None
+) -> int | None:
+    if "filter" not in selection:
+        raise Usage("--rate goes with --filter or --all, not with ids of runs")
+    timeout_s = duration_s(timeout, "--timeout")
+    return operations.begin(call, action, selection["filter"], rate=rate, wait=wait, timeout_s=timeout_s)
 
 
 def _selection(

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from hourhand.cli.output import Form, Output
-from hourhand.cli.text import clean
-from hourhand.errors import HourhandError, Invalid
+from hourhand.cli.text import clean, shortened
+from hourhand.errors import HourhandError, Invalid, WrongToken
 
 if TYPE_CHECKING:
     from hourhand.core.schedule import ScheduleError
@@ -17,6 +17,8 @@ NOT_SUCCEEDED = 7
 FINDINGS = 8
 TIMED_OUT = 9
 INTERRUPTED = 130
+DEBUG = "HOURHAND_DEBUG"  # set: what nobody foresaw is shown with its traceback
+_LONGEST_WORDS = 300
 
 
 class Usage(HourhandError):
@@ -27,8 +29,16 @@ class Usage(HourhandError):
     exit_code = USAGE
 
 
-def report(error: Exception, out: Output) -> int:
-    """Print an error that is meant for people and answer its exit code; raise any other again."""
+class StillRunning(TimeoutError):
+    """A command waited for a run no longer; the run goes on, and whoever made it has its id from here alone."""
+
+    def __init__(self, words: str, run_id: str) -> None:
+        super().__init__(f"{words}; go on with `hourhand runs watch {run_id}`")
+        self.run_id = run_id
+
+
+def report(error: Exception, out: Output, *, traces: bool = False) -> int:
+    """Print an error and answer its exit code; with `traces` one that nobody foresaw is raised again, to show where."""
     from hourhand.core.schedule import ScheduleError  # here, since few commands need schedules
 
     match error:
@@ -43,14 +53,24 @@ def report(error: Exception, out: Output) -> int:
         case TimeoutError():
             words, code = [f"error: {error}"], TIMED_OUT
             problem = {"title": "Timed out", "status": 504, "code": "wait_timed_out", "detail": str(error)}
-        case _:
+            problem |= {"run_id": error.run_id} if isinstance(error, StillRunning) else {}
+        case _ if traces:
             raise error
+        case _:
+            problem, words, code = *_unforeseen(error), 1
     if out.form is Form.JSON:
         out.problem(problem)
     else:
         for line in words:
             typer.echo(clean(line), err=True)
     return code
+
+
+def _unforeseen(error: Exception) -> tuple[dict[str, Any], list[str]]:
+    """A fault of this program, or of a server that answers what no hourhand does; neither helps by its traceback."""
+    told = shortened(f"{type(error).__name__}: {error}".partition("\n")[0], _LONGEST_WORDS)
+    problem = {"title": "Internal error", "status": 500, "code": "internal", "detail": told}
+    return problem, [f"error: {told}", f"  this was not foreseen; {DEBUG}=1 shows where it happened"]
 
 
 def _words(error: HourhandError) -> list[str]:
@@ -63,6 +83,10 @@ def _words(error: HourhandError) -> list[str]:
             got = f", got {fault.got}" if fault.got else ""
             hint = f"; {fault.hint}" if fault.hint else ""
             lines.append(f"  {field}: expected {fault.expected}{got}{hint}")
+    if isinstance(error, WrongToken):
+        lines.append(
+            "  the token is read from HOURHAND_TOKEN; an admin makes one with `hourhand token create`"
+        )
     return lines
 
 

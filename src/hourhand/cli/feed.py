@@ -79,7 +79,15 @@ class Feed:
         self._worst_lag_us = 0
 
     def banner(
-        self, *, version: str, store: str, parts: Sequence[str], address: str, jobs: int, demo: Sequence[str]
+        self,
+        *,
+        version: str,
+        store: str,
+        parts: Sequence[str],
+        address: str,
+        jobs: int,
+        demo: Sequence[str],
+        asks: bool = False,
     ) -> None:
         """Where everything is, and what to try next."""
         from hourhand.client.clients import DEFAULT_URL
@@ -93,6 +101,11 @@ class Feed:
             + (f", among them for a start: {', '.join(map(clean, demo))}" if demo else ""),
             "Ctrl-C stops it after the running runs. In another terminal:",
             *([] if address == DEFAULT_URL else [f"  export HOURHAND_URL={address}"]),
+            *(
+                ["  export HOURHAND_TOKEN=…  # auth is on: commands and the page ask for a token"]
+                if asks
+                else []
+            ),
             "  hourhand jobs list",
             '  hourhand jobs create ping --cron "*/5 * * * *" --url https://example.com/hook',
             "",

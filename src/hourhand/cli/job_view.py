@@ -6,7 +6,9 @@ from typing import Any
 
 from hourhand.cli.options import Call
 from hourhand.cli.output import FACT_WIDTH, Column
+from hourhand.cli.text import plural
 from hourhand.cli.times import from_now, in_zone, next_change, now, weekday, zone_of
+from hourhand.core.url import masked_url
 from hourhand.errors import NotFound
 
 UPCOMING = 3
@@ -51,6 +53,7 @@ def version_columns(zone: str) -> tuple[Column, ...]:
     """The columns of a job's versions."""
     return (
         Column(head="VERSION", cell=lambda one: one["version"]),
+        Column(head="BY", cell=lambda one: one.get("by"), width=40),
         Column(head="FROM", cell=lambda one: in_zone(one["from"], zone)),
         Column(head="TO", cell=lambda one: in_zone(one["to"], zone)),
         Column(head="SCHEDULE", cell=lambda one: schedule_of(one["job"])),
@@ -85,16 +88,18 @@ def show_job(call: Call, job: Mapping[str, Any]) -> None:
     show_upcoming(call, job)
 
 
-def show_upcoming(call: Call, job: Mapping[str, Any]) -> None:
-    """The next three times, and the next change of the clocks."""
+def show_upcoming(call: Call, job: Mapping[str, Any], *, others: bool = False) -> None:
+    """The next three times, the next change of the clocks, and perhaps what else fires with the first."""
     zone = zone_of(job, call.tz)
     if job["job_id"] is None or job["next_fire_time"] is None:
         call.out.facts([("next", in_zone(job["next_fire_time"], zone) or _why_none(job))])
         return
-    show_times(call, call.client.jobs.next(job, n=UPCOMING)["data"], job, head="next")
+    coming = call.client.jobs.next(job, n=UPCOMING, others=others)
+    show_times(call, coming["data"], job, head="next")
     change = next_change(zone, now()) if job.get("cron") else None
     if change is not None:
         call.out.facts([("DST", change)])
+    call.out.facts([("beside", _beside(coming.get("beside")))])
 
 
 def show_times(
@@ -130,7 +135,7 @@ def target_of(document: Mapping[str, Any]) -> str:
         case "shell":
             return shlex.join(target["argv"])
         case _:
-            return f"{target['method']} {target['url']}"
+            return f"{target['method']} {masked_url(target['url'])}"
 
 
 def none_to_come(job: Mapping[str, Any]) -> str:
@@ -190,6 +195,18 @@ def why(run: Mapping[str, Any]) -> str:
     if run.get("awaits_report"):
         return f"waiting for its report, until {run['deadline_at']}"
     return run.get("error") or run.get("reason") or ""
+
+
+def _beside(beside: Mapping[str, Any] | None) -> str | None:
+    if beside is None:
+        return None
+    least = "" if beside["is_exact"] else "at least "
+    if not beside["count"]:
+        return "nothing else fires in that second" if beside["is_exact"] else None
+    names = ", ".join(called(job) for job in beside["jobs"])
+    more = ", …" if beside["count"] > len(beside["jobs"]) else ""
+    verb = "fires" if beside["count"] == 1 else "fire"
+    return f"{least}{plural(beside['count'], 'other job')} {verb} in that second: {names}{more}"
 
 
 def _follows(job: Mapping[str, Any]) -> bool:

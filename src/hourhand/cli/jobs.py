@@ -75,7 +75,7 @@ def create(
     def show() -> None:
         call.out.note("would be created:" if call.dry_run else "created")
         call.out.facts([("id", job["job_id"]), ("name", job["name"]), ("schedule", job["schedule_in_words"])])
-        show_upcoming(call, job)
+        show_upcoming(call, job, others=True)
         if job["target"]["type"] == "shell":
             call.out.note(_SHELL_NOTE)
 

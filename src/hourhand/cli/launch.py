@@ -8,6 +8,7 @@ from hourhand.errors import HourhandError, Invalid
 
 if TYPE_CHECKING:
     from hourhand.config import Settings, UpOptions
+    from hourhand.services.tokens import TokenWish
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,10 +30,10 @@ class SchemaState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Examined:
-    """How a server is that the settings name: what was seen, or what is wrong and what would help."""
+    """How a server is that the settings name, or something else: what was seen, or what is wrong and what would help."""
 
-    what: str  # store, queue, leases
-    where: str  # its URL, without a password
+    what: str  # store, queue, leases, functions
+    where: str  # its URL, without a password, or the setting; empty where it has no place
     seen: str = ""
     finding: str = ""
     fix: str = ""
@@ -110,6 +111,10 @@ class Launch(Protocol):
 
     def replay(self, settings: "Settings", from_at: int, to_at: int, *, dry_run: bool) -> ReplayedWindow:
         """Offer once more what was offered in a window of time; with `dry_run` only count it."""
+        ...
+
+    def create_token(self, settings: "Settings", wish: "TokenWish", *, dry_run: bool) -> dict[str, Any]:
+        """An API token written to the store that the settings name; the document that the API would answer."""
         ...
 
     def simulate(self, wish: SimulationWish) -> dict[str, Any]:

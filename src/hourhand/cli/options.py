@@ -70,7 +70,7 @@ class Call:
     def __init__(self, given: dict[str, Any], extra: dict[str, Any]) -> None:
         self.server: str | None = given.get("server")
         self.tenant: str | None = given.get("tenant")
-        self.tz: str | None = given.get("tz")
+        self.tz = _zone(given.get("tz"))
         self.dry_run = bool(given.get("dry_run"))
         self.yes = bool(given.get("yes"))
         self.extra = extra  # values of the options that were added as data
@@ -132,6 +132,15 @@ def command(
         return function
 
     return register
+
+
+def _zone(name: str | None) -> str | None:
+    """The zone that was asked for, whether or not this form of the answer shows times; ScheduleError where there is none."""
+    if name is not None:
+        from hourhand.core.schedule import zone_info  # here, since few calls name a zone
+
+        zone_info(name)
+    return name
 
 
 def _sign(function: Callable[..., Any], parameters: Iterable[Parameter]) -> None:

@@ -4,15 +4,21 @@ import sys
 from types import TracebackType
 from typing import Self
 
+BAR_WIDTH = 24
+_STEPS = 200  # how often a bar is drawn, at most
+_STRIDE = 50  # and how seldom, where nobody knows the end
+
 
 class Progress:
-    """A line that is written over; `total` may be unknown."""
+    """A bar that is written over; without a bar where `total` is unknown."""
 
     def __init__(self, verb: str, total: int | None = None, *, wanted: bool = True) -> None:
         self._verb = verb
         self._total = total
         self._shows = wanted and sys.stderr.isatty()
         self._done = 0
+        self._stride = max(1, total // _STEPS) if total else _STRIDE
+        self._drawn = 0
 
     def __enter__(self) -> Self:
         return self
@@ -27,7 +33,20 @@ class Progress:
     def add(self, count: int) -> None:
         """So many more are done."""
         self._done += count
-        if self._shows:
-            of = f" of {self._total:,}" if self._total is not None else ""
-            sys.stderr.write(f"\r\x1b[K{self._verb} {self._done:,}{of}")
-            sys.stderr.flush()
+        if not self._shows or (self._done - self._drawn < self._stride and self._done != self._total):
+            return
+        self._drawn = self._done
+        sys.stderr.write(f"\r\x1b[K{self._line()}")
+        sys.stderr.flush()
+
+    @property
+    def shows(self) -> bool:
+        """Whether anybody sees it."""
+        return self._shows
+
+    def _line(self) -> str:
+        if not self._total:
+            return f"{self._verb} {self._done:,}"
+        share = min(1.0, self._done / self._total)
+        bar = "#" * int(share * BAR_WIDTH)
+        return f"{self._verb} [{bar:.<{BAR_WIDTH}}] {share:4.0%}  {self._done:,} of {self._total:,}"

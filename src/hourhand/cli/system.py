@@ -66,9 +66,11 @@ def register(app: typer.Typer, launch: Launch) -> None:
         return launch.up(loaded.settings(), UpOptions(demo=not no_demo, open=open_page))
 
     def doctor(call: Call, config: ConfigFile = None) -> int:
-        """Connect to each server that the settings name and say how it is; 8 where something is wrong."""
+        """Look at the store and each server that the settings name and say how it is; 8 where something is wrong."""
         from hourhand.config import load
 
+        if config is not None and not config.exists():
+            raise Usage(f"--config {config}: there is no such file")
         settings = load(environment=os.environ, config=config, folder=Path()).settings()
         return _tell_examined(call, launch.examine(settings))
 

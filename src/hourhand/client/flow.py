@@ -18,7 +18,10 @@ Document = dict[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """One HTTP request. `repeatable`: sending it twice does no more than sending it once."""
+    """One HTTP request. `repeatable`: sending it twice does no more than sending it once.
+
+    `wait_s`: how long the server is asked to wait, on top of the client's timeout.
+    """
 
     method: str
     path: str
@@ -26,6 +29,7 @@ class Request:
     headers: Mapping[str, str] = field(default_factory=dict)
     body: object = None
     repeatable: bool = False
+    wait_s: float = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +50,22 @@ class Trouble:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Stream:
+    """A request whose answer is read line by line; one at a time, and the one before is let go of.
+
+    `silence_s`: after so long without a byte whoever sends them is taken to be gone; None: after the client's timeout.
+    """
+
+    request: Request
+    silence_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """The next line of the stream."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Pause:
     """Wait before the next step."""
 
@@ -59,9 +79,10 @@ class Item:
     value: Any
 
 
-Step = Request | Pause | Item
+Step = Request | Stream | Line | Pause | Item
 Flow = Generator[Step, Any, T]
-"""Gets an Answer or a Trouble for a Request, and None for the others."""
+"""Gets an Answer or a Trouble for a Request or a Stream, whose Answer has no body where it is 2xx; for a Line the
+line, None at the end, or a Trouble; and None for the others."""
 
 
 class Blocking(Protocol):

@@ -1,6 +1,7 @@
 """From problem+json, or from silence, to the error that it means."""
 
 from collections.abc import Iterator
+from email.utils import parsedate_to_datetime
 from typing import Any
 
 import msgspec
@@ -10,6 +11,7 @@ from hourhand.core.fault import Fault
 from hourhand.errors import (
     Conflict,
     HourhandError,
+    InFlight,
     Invalid,
     NotAllowed,
     NotFound,
@@ -60,13 +62,28 @@ def error_of(answer: Answer) -> HourhandError:
     kind = _kind_of(str(problem.get("code")), answer.status)
     error = _made(kind, words[:_LONGEST_WORDS], problem, answer)
     error.problem = problem
+    if isinstance(problem.get("code"), str):
+        error.code = problem["code"]  # may say more than the class does
     return error
 
 
 def retry_after_s(answer: Answer) -> float | None:
-    """How long the server asks to wait, where it says so in seconds."""
+    """How long the server asks to wait, in seconds or, as proxies do, until a date; by that answer's own clock."""
     text = answer.headers.get("retry-after", "")
-    return float(text) if text.isascii() and text.isdigit() and len(text) < 7 else None
+    if text.isascii() and text.isdigit() and len(text) < 7:
+        return float(text)
+    try:
+        until = parsedate_to_datetime(text)
+        asked = until - parsedate_to_datetime(answer.headers.get("date", ""))
+    except (TypeError, ValueError):
+        return None
+    return max(0.0, asked.total_seconds())
+
+
+def is_in_flight(answer: Answer) -> bool:
+    """Whether the server is carrying out this very request, sent before under the same key."""
+    problem = _problem_in(answer)
+    return problem is not None and problem.get("code") == InFlight.code
 
 
 def _made(kind: type[HourhandError], words: str, problem: dict[str, Any], answer: Answer) -> HourhandError:

@@ -4,12 +4,12 @@ The headers name the place, the attempt and the token; keep those three wherever
 call's signature first: whoever could forge it would choose where the report goes.
 """
 
-from collections.abc import Mapping
 from typing import Any
 from urllib.parse import unquote
 
 from hourhand.client.clients import PREFIX, AsyncClient, Client
 from hourhand.client.flow import Document
+from hourhand.core.calls import Headers, by_lower_name
 from hourhand.errors import Invalid
 
 REPORT_HEADERS = ("Hourhand-Report-Url", "Hourhand-Report-Token", "Hourhand-Attempt")
@@ -17,7 +17,7 @@ _RETRIES = 6  # some seconds, so that a restart of the API is sat out
 
 
 def report(
-    headers: Mapping[str, str],
+    headers: Headers,
     outcome: str = "succeeded",
     *,
     timeout_s: float = 30.0,
@@ -35,7 +35,7 @@ def report(
 
 
 async def report_async(
-    headers: Mapping[str, str],
+    headers: Headers,
     outcome: str = "succeeded",
     *,
     timeout_s: float = 30.0,
@@ -48,9 +48,9 @@ async def report_async(
         return await client.runs.report(**arguments, outcome=outcome, **fields)
 
 
-def _addressed(headers: Mapping[str, str]) -> tuple[str, dict[str, Any]]:
+def _addressed(headers: Headers) -> tuple[str, dict[str, Any]]:
     """The server, and which attempt of which run is meant; Invalid where the headers do not say."""
-    given = {name.lower(): value for name, value in headers.items()}
+    given = by_lower_name(headers)
     missing = [name for name in REPORT_HEADERS if not given.get(name.lower())]
     if missing:
         raise Invalid(f"the call has no {missing[0]}, so it cannot be reported on")

@@ -9,8 +9,11 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
+from urllib.parse import urlsplit
 
-from hourhand.core.instant import format_duration, parse_duration
+from hourhand.core.bucket import Limit
+from hourhand.core.instant import DAY_US, SECOND_US, format_duration, parse_duration
+from hourhand.core.secrecy import MIN_KEY_BYTES, why_weak
 from hourhand.core.signature import MIN_SECRET_BYTES, parse_secret
 from hourhand.core.url import masked_store_url, masked_url
 
@@ -23,10 +26,14 @@ _LEASES_URL = re.compile(
     r"(?:rediss?://(?:[^\s@/?#]*@)?[^\s@/?#]+(?:/\d*)?(?:\?\S*)?|etcds?://(?:[^\s@/?#]*@)?[^\s@/?#]+/?)",
     re.ASCII,
 )
+_REDIS_URL = re.compile(r"rediss?://(?:[^\s@/?#]*@)?[^\s@/?#]+(?:/\d*)?(?:\?\S*)?", re.ASCII)
+_RATE = re.compile(r"(\d{1,7})\s*/\s*(\S{1,20})", re.ASCII)
+_BEYOND_HOST = re.compile(r"^([a-z]+://)(?:[^/?#]*@)?([^/?#]*).*$", re.DOTALL)
 _BETWEEN_URLS = re.compile(r"\s*,?\s*(?=postgres(?:ql)?://)|\s+", re.ASCII)  # a URL may name hosts by commas
 
 MASK = "***"
 FEWEST_DISTINCT_BYTES = 8
+_MOST_TOKEN_SECRETS = 2
 # From documentation and examples: whoever reads those can sign too.
 KNOWN_SECRETS = frozenset(
     {
@@ -70,6 +77,15 @@ class Text:
     def show(self, value: object) -> str:
         """With a password in a URL masked."""
         return masked_url(str(value))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SecretUrl(Text):
+    """A URL whose path is what proves who asks; empty where the text may be."""
+
+    def show(self, value: object) -> str:
+        """Its host alone."""
+        return _BEYOND_HOST.sub(rf"\1\2/{MASK}", str(value), count=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -309,6 +325,95 @@ class LeasesUrl:
 
 
 @dataclass(frozen=True, slots=True)
+class TokenSecrets:
+    """Secrets of JWTs, the newest first; two while one is being replaced. Never shown."""
+
+    allowed: str = (
+        f"at most two secrets of at least {MIN_KEY_BYTES} random bytes, without spaces and commas, "
+        "such as `openssl rand -hex 32` prints"
+    )
+
+    def parse(self, raw: object) -> tuple[str, ...]:
+        """Each checked: long enough, not from an example, not a word or a pattern."""
+        secrets = _listed(raw)
+        if secrets is None or len(set(secrets)) > _MOST_TOKEN_SECRETS:
+            raise ValueError(self.allowed)
+        for weakness in filter(None, map(why_weak, secrets)):
+            raise ValueError(f"{self.allowed}; one is weak: {weakness}")
+        return tuple(dict.fromkeys(secrets))
+
+    def show(self, value: object) -> str:
+        """Only how many there are."""
+        return ", ".join([MASK] * len(value)) if isinstance(value, tuple) else MASK
+
+
+@dataclass(frozen=True, slots=True)
+class KeysPlace:
+    """Where public keys are published: a URL whose server a certificate vouches for, or a file; or empty."""
+
+    allowed: str = (
+        "empty, an https:// URL such as https://id.example.com/.well-known/jwks.json (http:// on loopback only), "
+        "or the path of a file"
+    )
+
+    def parse(self, raw: object) -> str:
+        """As it is."""
+        if not isinstance(raw, str) or (raw and not _is_keys_place(raw)):
+            raise ValueError(self.allowed)
+        return raw
+
+    def show(self, value: object) -> str:
+        """As it is; it has no password."""
+        return masked_url(str(value))
+
+
+@dataclass(frozen=True, slots=True)
+class RedisUrl:
+    """The URL of a Redis, or empty."""
+
+    allowed: str = "empty, or a URL such as redis://:password@host:6379/0; rediss:// for TLS"
+
+    def parse(self, raw: object) -> str:
+        """As it is."""
+        if not isinstance(raw, str) or (raw and not _REDIS_URL.fullmatch(raw)):
+            raise ValueError(self.allowed)
+        return raw
+
+    def show(self, value: object) -> str:
+        """With its password masked."""
+        return masked_store_url(str(value)) if value else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """So many in a time, all of them at once if need be; empty or 0: no limit."""
+
+    allowed: str = 'empty, or so many in a time of up to a day, such as "1000/10s" or "100/s"'
+
+    def parse(self, raw: object) -> Limit | None:
+        """From text such as "1000/10s"."""
+        if isinstance(raw, Limit) or raw is None:
+            return raw
+        text = str(raw).strip() if isinstance(raw, str | int) else "?"
+        if text in ("", "0"):
+            return None
+        found = _RATE.fullmatch(text)
+        try:
+            window_us = parse_duration(found[2] if found[2][0].isdigit() else f"1{found[2]}") if found else 0
+            if not found or not 1_000 <= window_us <= DAY_US:
+                raise ValueError
+            return Limit(burst=int(found[1]), per_s=int(found[1]) * SECOND_US / window_us)
+        except ValueError:
+            raise ValueError(self.allowed) from None
+
+    def show(self, value: object) -> str:
+        """As it would be written."""
+        if not isinstance(value, Limit):
+            return ""
+        return f"{value.burst}/{format_duration(round(value.burst / value.per_s * SECOND_US))}"
+
+
+@dataclass(frozen=True, slots=True)
 class Secrets:
     """Signing secrets, the newest first; several while one is being replaced. Never shown."""
 
@@ -344,6 +449,29 @@ def split_listen(listen: str) -> tuple[str, int]:
 def is_loopback(host: str) -> bool:
     """Whether only this machine can reach it."""
     return ipaddress.ip_address(host).is_loopback if _is_address(host) else host.lower() == "localhost"
+
+
+def is_network(text: str) -> bool:
+    """Whether this is an address or a network of them."""
+    try:
+        ipaddress.ip_network(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _is_keys_place(text: str) -> bool:
+    if "://" not in text or text.startswith("file://"):
+        path = text.removeprefix("file://")
+        return bool(path) and path.isprintable() and path == path.strip()
+    try:
+        parts = urlsplit(text)
+        host, _ = parts.hostname or "", parts.port
+    except ValueError:
+        return False
+    if not host or parts.username is not None or not text.isprintable() or " " in text:
+        return False
+    return parts.scheme == "https" or (parts.scheme == "http" and is_loopback(host))
 
 
 def _is_address(text: str) -> bool:

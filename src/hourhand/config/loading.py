@@ -224,6 +224,7 @@ def _judge(settings: Settings, sources: Mapping[str, str]) -> Iterator[Finding]:
     """What is wrong with values that are right one by one."""
     scheduler = settings.scheduler
     yield from _judge_listeners(settings, sources)
+    yield from _judge_auth(settings, sources)
     yield from _judge_store(settings, sources)
     yield from _judge_leases(settings, sources)
     if scheduler.lead_us * 2 > scheduler.horizon_us:
@@ -238,19 +239,48 @@ def _judge(settings: Settings, sources: Mapping[str, str]) -> Iterator[Finding]:
 
 def _judge_listeners(settings: Settings, sources: Mapping[str, str]) -> Iterator[Finding]:
     server, telemetry = settings.server, settings.telemetry
+    if settings.auth.asks:
+        return
+    remedy = "set auth.mode to tokens or jwt, or listen on 127.0.0.1"
     if not is_loopback(server.host):
         yield Finding(
             where=sources.get("server.listen", "server.listen"),
             message=(
                 f"listening on {server.host} would let everybody who reaches it run jobs, since there is "
-                "no authentication yet; listen on 127.0.0.1, and reach it from elsewhere through a tunnel"
+                f"no authentication (auth.mode is none); {remedy} and reach it from elsewhere through a tunnel"
             ),
         )
     if telemetry.listen and not is_loopback(split_listen(telemetry.listen)[0]):
         yield Finding(
             where=sources.get("telemetry.listen", "telemetry.listen"),
-            message="there is no authentication yet; listen on 127.0.0.1",
+            message=f"there is no authentication (auth.mode is none); {remedy}",
         )
+
+
+def _judge_auth(settings: Settings, sources: Mapping[str, str]) -> Iterator[Finding]:
+    auth = settings.auth
+    if auth.mode != "jwt":
+        for name in ("secret", "jwks", "issuer", "audience"):
+            if getattr(auth, name):
+                yield Finding(
+                    where=sources[f"auth.{name}"],
+                    message=f"auth.{name} is about JWTs, but auth.mode is {auth.mode}; "
+                    f"set auth.mode to jwt, or leave auth.{name} out",
+                )
+        return
+    where = sources.get("auth.mode", "auth.mode")
+    if not auth.secret and not auth.jwks:
+        yield Finding(
+            where=where,
+            message="auth.mode is jwt, but there is nothing to check JWTs with; "
+            "set auth.secret (HS256) or auth.jwks (RS256, ES256, EdDSA)",
+        )
+    for name, claim in (("issuer", "iss"), ("audience", "aud")):
+        if not getattr(auth, name):
+            yield Finding(
+                where=where,
+                message=f"auth.mode is jwt, but auth.{name} is empty; set it to what the claim {claim} of your JWTs is",
+            )
 
 
 def _judge_store(settings: Settings, sources: Mapping[str, str]) -> Iterator[Finding]:

@@ -11,29 +11,45 @@ from typing import Any
 
 from hourhand.config.kinds import (
     Duration,
+    KeysPlace,
     Kind,
     LeasesUrl,
     Listen,
     OneOf,
     OptionalListen,
+    Rate,
+    RedisUrl,
     Secrets,
+    SecretUrl,
     Size,
     StoreUrl,
     StoreUrls,
     Switch,
     Text,
+    TokenSecrets,
     Whole,
     Words,
+    is_network,
     split_listen,
 )
+from hourhand.core.bucket import Limit
 from hourhand.core.instant import DAY_US, HOUR_US, MINUTE_US, SECOND_US
 from hourhand.core.model import DEFAULT_POOL, MAX_PAYLOAD_BYTES
 from hourhand.core.plan import MAX_LEAD_US
+from hourhand.core.quota import MOST, MOST_RUNS
 
 ENVIRONMENT_PREFIX = "HOURHAND_"
-CLIENT_VARIABLES = ("HOURHAND_URL", "HOURHAND_TOKEN", "HOURHAND_TENANT")  # read by client and CLI
+CLIENT_VARIABLES = (
+    "HOURHAND_URL",
+    "HOURHAND_TOKEN",
+    "HOURHAND_TENANT",
+    "HOURHAND_DEBUG",
+)  # read by client and CLI
+AUTH_MODES = ("none", "tokens", "jwt")
+LEAST_DEAD_KEEP_US = 30 * DAY_US
 _MODULE = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
 _BROKER_URL = re.compile(r"(kafka|rediss?)://[^\s/?#]+([/?]\S*)?")
+_ORIGIN = re.compile(r"https?://[a-z0-9.-]+(:\d{1,5})?|https?://\[[0-9a-f:.]+\](:\d{1,5})?")
 _HTTP_URL = re.compile(r"https?://[^\s/]+(/\S*)?")
 
 
@@ -85,6 +101,19 @@ class ServerSettings:
         ),
         "",
         "how targets reach the API, for reports; empty: http:// and the address",
+    )
+    trusted_proxies: tuple[str, ...] = _setting(
+        Words(allowed="addresses or networks, such as 10.1.2.3 or 10.1.0.0/16", matches=is_network),
+        (),
+        "proxies whose X-Forwarded-For and X-Forwarded-Proto are believed",
+    )
+    cors: tuple[str, ...] = _setting(
+        Words(
+            allowed="origins, such as https://console.example.com; none of them a star, a path or in capitals",
+            matches=lambda word: _ORIGIN.fullmatch(word) is not None,
+        ),
+        (),
+        "other sites whose pages may use the API; they send a token, cookies are never taken",
     )
 
     @property
@@ -144,9 +173,6 @@ class QueueSettings:
         OneOf(words=("durability", "url", "fast_url")),
         "durability",
         "which of two brokers an offer goes through: as its job says, or all through one of them",
-    )
-    full_messages: bool = _setting(
-        Switch(), False, "whether Kafka's messages tell target and payload too, for others who read them"
     )
 
 
@@ -234,6 +260,39 @@ class TargetSettings:
     )
 
 
+_NAME_OF_PARTY = Text(
+    allowed="empty, or what the claim has to be, at most 500 characters",
+    matches=lambda text: len(text) <= 500 and text.isprintable() and text == text.strip(),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuthSettings:
+    """How callers of the API are recognised."""
+
+    mode: str = _setting(
+        OneOf(words=AUTH_MODES),
+        "none",
+        "none: nobody is asked, for loopback only; tokens: by API tokens; jwt: by JWTs too",
+    )
+    secret: tuple[str, ...] = _setting(
+        TokenSecrets(),
+        (),
+        "checks JWTs that are signed with HS256; two while one replaces the other",
+        secret=True,
+    )
+    jwks: str = _setting(
+        KeysPlace(), "", "the published keys that check JWTs signed with RS256, ES256 or EdDSA"
+    )
+    issuer: str = _setting(_NAME_OF_PARTY, "", "what the claim iss of a JWT has to be")
+    audience: str = _setting(_NAME_OF_PARTY, "", "what the claim aud of a JWT has to be")
+
+    @property
+    def asks(self) -> bool:
+        """Whether anybody is asked who they are."""
+        return self.mode != "none"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LimitSettings:
     """What is refused."""
@@ -244,6 +303,18 @@ class LimitSettings:
     min_interval_us: int = _setting(
         Duration(low_us=1_000, high_us=DAY_US), "1s", "shortest time between two runs of a job"
     )
+    requests: Limit | None = _setting(  # noqa: RUF009 - a field like the others
+        Rate(), "1000/10s", "requests of one user, where users are known; empty: no limit"
+    )
+    url: str = _setting(
+        RedisUrl(), "", "who counts the requests for all API processes; empty: the store", secret=True
+    )
+    jobs_per_tenant: int = _setting(
+        Whole(low=0, high=MOST), 0, "jobs of a tenant for which no quota is set; 0: no limit"
+    )
+    runs_per_minute: int = _setting(
+        Whole(low=0, high=MOST_RUNS), 0, "runs a minute of such a tenant; 0: no limit"
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -253,9 +324,11 @@ class HistorySettings:
     keep_us: int = _setting(
         Duration(low_us=HOUR_US, high_us=3_660 * DAY_US), "30d", "how long finished runs are kept"
     )
-    dead_keep_us: int = _setting(
-        Duration(low_us=HOUR_US, high_us=3_660 * DAY_US), "30d", "how long dead letters are kept"
-    )
+
+    @property
+    def dead_keep_us(self) -> int:
+        """Dead letters wait for somebody, so a short history does not take them along."""
+        return max(self.keep_us, LEAST_DEAD_KEEP_US)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -263,7 +336,7 @@ class AlertSettings:
     """Who is told when something is wrong."""
 
     deadman_url: str = _setting(
-        Text(
+        SecretUrl(
             allowed="empty, or a URL such as https://hc.example.com/ping/123",
             matches=lambda text: not text or _HTTP_URL.fullmatch(text) is not None,
         ),
@@ -298,6 +371,7 @@ class Settings:
     scheduler: SchedulerSettings = SchedulerSettings()
     worker: WorkerSettings = WorkerSettings()
     targets: TargetSettings = TargetSettings()
+    auth: AuthSettings = AuthSettings()
     limits: LimitSettings = LimitSettings()
     history: HistorySettings = HistorySettings()
     alerts: AlertSettings = AlertSettings()

@@ -26,6 +26,15 @@ class Limit(msgspec.Struct, frozen=True, kw_only=True):
         """The time in which one token comes back."""
         return max(1, round(SECOND_US / self.per_s))
 
+    @property
+    def window_s(self) -> int:
+        """The time in which an empty bucket fills, in whole seconds."""
+        return self.refill_s(0)
+
+    def refill_s(self, left: int) -> int:
+        """How long until a bucket with so many tokens is full, in whole seconds."""
+        return max(1, -(-(self.burst - left) * self.token_us // SECOND_US))
+
 
 class Verdict(NamedTuple):
     """Whether something may happen now; if not, when to ask again."""
@@ -46,3 +55,13 @@ def take(full_at: int, now_at: int, limit: Limit, amount: int) -> tuple[int, Ver
         return full_at, Verdict(False, limit.burst - -(-(full_at - now_at) // token_us), missing_us)
     full_at += amount * token_us
     return full_at, Verdict(True, limit.burst - -(-(full_at - now_at) // token_us))
+
+
+def take_some(full_at: int, now_at: int, limit: Limit, least: int, most: int) -> tuple[int, int, Verdict]:
+    """Take as many tokens as there are, from `least` to `most`; answers also how many these were."""
+    full_at, verdict = take(full_at, now_at, limit, min(most, limit.burst))
+    taken = min(most, limit.burst)
+    if not verdict.allowed and least < taken:
+        taken = max(least, min(most, verdict.left))
+        full_at, verdict = take(full_at, now_at, limit, taken)
+    return full_at, taken if verdict.allowed else 0, verdict

@@ -4,6 +4,7 @@ Every node gets the same answer from the same input, so planning twice makes not
 Where a number is also computed in SQL, its operands stay below 2^31 so that no dialect overflows.
 """
 
+from collections.abc import Iterable
 from functools import lru_cache
 from typing import NamedTuple
 from zlib import crc32
@@ -87,12 +88,17 @@ def format_backfill_id(backfill_id: int) -> str:
 
 def parse_backfill_id(text: str) -> int:
     """The number behind a public backfill id; ValueError where it is not one."""
-    try:
-        if text.startswith(("B-", "b-")):
-            return parse_job_id(f"J-{text[2:]}")
-    except ValueError:
-        pass
-    raise ValueError(f"not a backfill id: {text[:80]!r} (expected B- and {_ID_LETTERS} letters or digits)")
+    return _parse_like_a_job("B-", text, "a backfill id")
+
+
+def format_operation_id(operation_id: int) -> str:
+    """`O-` and 13 letters, made like a job's."""
+    return f"O-{format_job_id(operation_id)[2:]}"
+
+
+def parse_operation_id(text: str) -> int:
+    """The number behind a public operation id; ValueError where it is not one."""
+    return _parse_like_a_job("O-", text, "an operation id")
 
 
 def format_run_id(job_id: int, scheduled_at: int) -> str:
@@ -124,6 +130,12 @@ def lane_of(pool_id: int, run_class: int, tenant_slot: int) -> int:
     return pool_id * LANES_PER_POOL + run_class * _LANES_PER_CLASS + tenant_slot
 
 
+def lanes_of_tenant(tenant: str, pool_ids: Iterable[int]) -> list[int]:
+    """All lanes that a tenant's runs may wait in; other tenants' may wait there too."""
+    slot = tenant_lane(tenant)
+    return [lane_of(pool_id, run_class, slot) for pool_id in pool_ids for run_class in range(CLASSES)]
+
+
 def class_of_lane(lane: int) -> int:
     """The class a lane belongs to."""
     return lane % LANES_PER_POOL // _LANES_PER_CLASS
@@ -145,3 +157,12 @@ def jitter_us(job_id: int, scheduled_at: int, span_us: int) -> int:
         return 0
     seed = (job_id % _PRIME) * 48271 + (scheduled_at // 1000) % _PRIME
     return (seed % _PRIME) * 69621 % _PRIME % span_ms * 1000
+
+
+def _parse_like_a_job(prefix: str, text: str, noun: str) -> int:
+    try:
+        if text[:2].upper() == prefix:
+            return parse_job_id(f"J-{text[2:]}")
+    except ValueError:
+        pass
+    raise ValueError(f"not {noun}: {text[:80]!r} (expected {prefix} and {_ID_LETTERS} letters or digits)")

@@ -10,8 +10,14 @@ from hourhand.core.identity import BACKGROUND
 from hourhand.core.model import Priority
 
 # While there is not room for all that is due, nothing is taken further ahead of its time than this: a place
-# that waits for a high run in two seconds could have done a hundred low ones that are late.
-BRIEF_LEAD_US = 100_000
+# that waits for a high run in two seconds could have done a hundred low ones that are late. It is longer than
+# the time between two claims of a worker that has all its places in use, so that what is due meanwhile is in
+# its hand and starts on time, whatever else waits.
+BRIEF_LEAD_US = 250_000
+
+# Where more is due in a lane than there is room for, one for so many is taken of what is due next and of what was due
+# last: tenants share lanes, and what one of them has left lying must not stand before all that the others get.
+NEWEST_SHARE = 4
 
 # Of the claims in a row, each lower class is owed those whose number has its remainder. No two classes
 # meet at one number, so that a worker that claims one run at a time owes each its share too.

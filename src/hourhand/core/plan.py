@@ -239,7 +239,7 @@ def missed_times(version: Version, gaps: Sequence[Gap]) -> list[MissedTimes]:
     return found
 
 
-def expected_times(versions: list[Version], after_at: int, until_at: int, limit: int) -> list[int]:
+def expected_times(versions: Sequence[Version], after_at: int, until_at: int, limit: int) -> list[int]:
     """The nominal times in (after_at, until_at] by the versions in force, oldest first.
 
     A one-time job's time is expected even of a paused version: passing unrun, it ends as skipped.

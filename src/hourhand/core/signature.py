@@ -49,8 +49,10 @@ def why_not_signed(
     tolerance_us: int = TOLERANCE_US,
 ) -> str | None:
     """Why a call is not to be trusted, or None where it is. Takes the same time wherever it differs."""
-    if not message_id or not timestamp or not signatures:
-        return "webhook-id, webhook-timestamp or webhook-signature is missing"
+    if not message_id or not timestamp:
+        return f"{'webhook-timestamp' if message_id else 'webhook-id'} is missing"
+    if not signatures:
+        return "webhook-signature is missing: calls are signed where targets.signing_secret is set"
     if not (timestamp.isascii() and timestamp.isdigit() and len(timestamp) <= 12):
         return "webhook-timestamp is not a number of seconds"
     away_us = now_at - int(timestamp) * SECOND_US

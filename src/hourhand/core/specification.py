@@ -34,6 +34,9 @@ MAX_GRACE_US = DAY_US
 MAX_RUNS = 10_000_000
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+_DOTS = re.compile(
+    r"(?:^|/)\.\.?(?:/|$)"
+)  # clients and proxies resolve them in a path, so another job would be meant
 
 
 class SpecLimits(msgspec.Struct, frozen=True, kw_only=True):
@@ -127,6 +130,9 @@ def _label_faults(spec: JobSpec) -> list[Fault]:
         elif text.isspace() and pointer == "/name":
             expected = "a name that can be seen, or none"
             faults.append(Fault(pointer=pointer, expected=expected, got="only spaces"))
+        elif pointer == "/key" and _DOTS.search(text):
+            expected = 'a key without a part "." or "..", since it stands in URLs'
+            faults.append(Fault(pointer=pointer, expected=expected, got=f"{text!r}"))
     if len(spec.tags) > MAX_TAGS:
         faults.append(Fault(pointer="/tags", expected=f"at most {MAX_TAGS} tags", got=f"{len(spec.tags)}"))
     return faults

@@ -20,8 +20,22 @@ Duration = str | float | timedelta
 Instant = str | datetime
 
 
+_WHEN = ("cron", "every", "at", "after")
 _OF_A_SCHEDULE = frozenset(
-    {"cron", "every", "at", "tz", "dst", "phase", "starts_at", "ends_at", "max_runs", "key"}
+    {
+        "cron",
+        "every",
+        "at",
+        "after",
+        "wait",
+        "tz",
+        "dst",
+        "phase",
+        "starts_at",
+        "ends_at",
+        "max_runs",
+        "key",
+    }
 )
 
 
@@ -68,12 +82,17 @@ class Retry:
         }
 
 
+Parent = str | JobFunction[..., Any]  # the id or the key of a job, or a function that is declared as one
+
+
 class JobFields(TypedDict, total=False):
     """What may stand beside a function: the fields of a job document, in Python's types."""
 
     cron: str
     every: Duration
     at: Instant
+    after: Parent | Sequence[Parent]
+    wait: Duration
     tz: str
     dst: Mapping[str, str]
     phase: Instant
@@ -116,8 +135,9 @@ class Hourhand:
     def job(self, **fields: Unpack[JobFields]) -> Callable[[Callable[P, R_co]], JobFunction[P, R_co]]:
         """Registers a function together with its schedule and policies.
 
-        Exactly one of `cron`, `every` and `at` says when; with no field at all it is `function`. Durations
-        are `"1h30m"`, seconds or timedeltas, instants RFC 3339 or aware datetimes.
+        Exactly one of `cron`, `every`, `at` and `after` says when; with no field at all it is `function`. Durations
+        are `"1h30m"`, seconds or timedeltas, instants RFC 3339 or aware datetimes; `after` names jobs by id or key, or is
+        functions that are jobs themselves.
         """
         written = _in_words_of_the_api(fields)
 
@@ -172,8 +192,8 @@ def _in_words_of_the_api(fields: JobFields) -> dict[str, Any]:
         nearest = difflib.get_close_matches(unknown[0], JobFields.__annotations__, n=1)
         hint = f"; did you mean {nearest[0]!r}?" if nearest else ""
         raise TypeError(f"a job has no field {unknown[0]!r}{hint}")
-    if fields and sum(field in fields for field in ("cron", "every", "at")) != 1:
-        raise ValueError("a job has exactly one of cron, every and at")
+    if fields and sum(field in fields for field in _WHEN) != 1:
+        raise ValueError("a job has exactly one of cron, every, at and after")
     return {
         field: _CONVERTERS[field](value) if field in _CONVERTERS else value for field, value in fields.items()
     }
@@ -191,6 +211,25 @@ def _instant(value: Instant) -> str:
     return value.astimezone(UTC).isoformat().replace("+00:00", "Z")
 
 
+def _parents(value: Parent | Sequence[Parent]) -> list[str]:
+    """Ids and keys as they are, and the keys of functions."""
+    return [
+        _parent(one)
+        for one in (value if isinstance(value, Sequence) and not isinstance(value, str) else [value])
+    ]
+
+
+def _parent(value: Parent) -> str:
+    if isinstance(value, str):
+        return value
+    if not hasattr(value, "function_name"):
+        raise TypeError(f"after: expected ids, keys or declared functions, got {value!r}")
+    document = value.document()
+    if document is None:
+        raise ValueError(f"after: {value.function_name} is no job; give it a schedule, with @hh.job(…)")
+    return str(document["key"])
+
+
 def _retry(value: Retry | int | Mapping[str, Any]) -> dict[str, Any]:
     if isinstance(value, Retry):
         return value.document()
@@ -204,6 +243,8 @@ def _misfire(value: str | Mapping[str, Any]) -> dict[str, Any]:
 _CONVERTERS: dict[str, Callable[[Any], Any]] = {
     "every": _duration,
     "at": _instant,
+    "after": _parents,
+    "wait": _duration,
     "phase": _instant,
     "starts_at": _instant,
     "ends_at": _instant,

@@ -4,12 +4,38 @@ import asyncio
 from importlib import resources
 
 from redis.asyncio import Redis
+from redis.asyncio.retry import Retry
+from redis.backoff import NoBackoff
 from redis.exceptions import RedisError
 
+from hourhand.clock import monotonic_us
 from hourhand.core.bucket import Limit, Verdict
 from hourhand.errors import Unavailable
 
 PATIENCE_S = 0.5  # a request waits behind it
+
+
+def connect(url: str) -> Redis:
+    """A client for limits: it tries once more where a connection was closed in its back, and never for long."""
+    return Redis.from_url(
+        url,
+        socket_timeout=PATIENCE_S,
+        socket_connect_timeout=PATIENCE_S,
+        retry=Retry(NoBackoff(), 1),
+        health_check_interval=0,
+    )
+
+
+async def round_trip(client: Redis) -> str:
+    """Count once under a name that no cluster has, and say who answered; Unavailable where nobody does."""
+    began_us = monotonic_us()
+    await RedisLimits(client, name="doctor").take("doctor", Limit(burst=1_000, per_s=1_000))
+    try:
+        about = await client.info("server")
+    except (RedisError, OSError) as error:
+        raise Unavailable(f"the server that counts requests does not answer: {error}") from error
+    took_ms = (monotonic_us() - began_us) / 1000
+    return f"Redis {about.get('redis_version', 'of unknown version')}, counted in {took_ms:.0f} ms"
 
 
 class RedisLimits:

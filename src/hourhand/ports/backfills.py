@@ -76,16 +76,21 @@ class BackfillVerbs(Protocol):
         """
         ...
 
-    async def skip_time(self, tenant: str, job_id: int, at: int | None, note: str | None) -> Skip | None:
+    async def skip_time(
+        self, tenant: str, job_id: int, at: int | None, note: str | None, *, version: int | None = None
+    ) -> Skip | None:
         """Mark a coming time, the next unless given, as one that will not run; None when there is no such job.
 
-        NoSuchTime for a time that is none of the job's, Conflict when a worker holds the run or it has ended.
+        NoSuchTime for a time that is none of the job's, Conflict when a worker holds the run or it has ended,
+        Outdated where the job is not at this version.
         The mark outlives pauses and edits after which the job still has that time.
         """
         ...
 
-    async def unskip_time(self, tenant: str, job_id: int, at: int | None) -> Skip | None:
-        """Take a mark back, that of the next marked time unless given; None when there is none."""
+    async def unskip_time(
+        self, tenant: str, job_id: int, at: int | None, *, version: int | None = None
+    ) -> Skip | None:
+        """Take a mark back, that of the next marked time unless given; None when there is none. Outdated as above."""
         ...
 
     async def skips(self, tenant: str, job_id: int) -> list[Skip]:

@@ -8,11 +8,12 @@ more of an error than its first line.
 
 from collections.abc import Callable, Mapping
 from enum import StrEnum
-from typing import Protocol
+from typing import Any, Protocol
 
 import msgspec
 
 from hourhand.core.identity import format_job_id, format_run_id
+from hourhand.core.instant import format_instant
 
 MAX_EVENTS = 40  # of one batch
 MAX_BATCH_BYTES = 7_500  # encoded, so that it fits into a NOTIFY of under 8,000 with its sender's name
@@ -106,6 +107,31 @@ def decode_batch(text: str) -> EventBatch:
         return _DECODER.decode(text)
     except msgspec.MsgspecError as error:
         raise ValueError(f"not a batch of events: {error}") from None
+
+
+def event_document(event: Event) -> dict[str, Any]:
+    """An event as clients and webhooks read it."""
+    return {
+        "id": event.id,
+        "type": event.type,
+        "at": format_instant(event.at),
+        "job_id": event.public_job_id,
+        "run_id": event.run_id,
+        "data": event.data,
+    }
+
+
+def first_line(value: Any) -> str | None:
+    """As much of an error or a reason as an event tells."""
+    lines = str(value).strip().splitlines() if value else []
+    return cut(lines[0]) if lines else None
+
+
+def cut(text: str) -> str | None:
+    """As much of a text as an event has room for."""
+    if len(text) > MAX_TEXT:
+        return f"{text[: MAX_TEXT - 1]}…"
+    return text or None
 
 
 def encoded_bytes(event: Event) -> int:

@@ -3,11 +3,14 @@
 The verbs that take and give them are in `ports.store`.
 """
 
+from collections.abc import Callable, Sequence
+
 import msgspec
 
 from hourhand.core.lifecycle import State
-from hourhand.core.model import Job, JobState
+from hourhand.core.model import Job, JobState, Version
 from hourhand.core.run import DeadLetter, RunView
+from hourhand.core.skipping import Skip
 
 
 class JobQuery(msgspec.Struct, frozen=True, kw_only=True):
@@ -30,6 +33,13 @@ class JobPage(msgspec.Struct, frozen=True, kw_only=True):
     missing: tuple[int, ...] = ()  # shards that did not answer, so that theirs are not among these
 
 
+class JobCount(msgspec.Struct, frozen=True, kw_only=True):
+    """How many jobs there are, counted up to a bound."""
+
+    count: int
+    or_more: bool = False  # counting stopped at the bound, or some databases did not answer
+
+
 class RunQuery(msgspec.Struct, frozen=True, kw_only=True):
     """Which runs to list across jobs: finished ones in a window of finish times, newest first."""
 
@@ -48,6 +58,25 @@ class RunPage(msgspec.Struct, frozen=True, kw_only=True):
     next_before: tuple[int, ...] | None
     places: tuple[tuple[int, ...], ...] = ()  # where to go on after each run, in a list that has pages
     missing: tuple[int, ...] = ()  # shards that did not answer
+
+
+class Wanted(msgspec.Struct, frozen=True, kw_only=True):
+    """Which runs of a job somebody wants to see who has seen the job."""
+
+    nominals: Sequence[int]  # times at which its rule may have planned some
+    before_at: int
+    limit: int
+
+
+class JobLook(msgspec.Struct, frozen=True, kw_only=True):
+    """A job, its coming times that will not run, and its newest runs, all of one moment."""
+
+    job: Job
+    skips: tuple[Skip, ...]
+    runs: tuple[RunView, ...]
+
+
+WantRuns = Callable[[Job, Sequence[Version], Sequence[Skip]], Wanted]
 
 
 class RunMark(msgspec.Struct, frozen=True, array_like=True):

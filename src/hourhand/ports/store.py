@@ -11,6 +11,7 @@ Contract, the same on every backend and held by `tests/contract`:
 * **Time.** Decisions use the store's own time, `now()`, read inside the transaction.
 * **Policy** is never here: where a decision must fall under the store's locks, the store calls a pure
   function of `core` with the facts it read, and applies the answer.
+* **Deeds.** A change that somebody asked for leaves who it was beside it, in the same transaction; see `ports.deeds`.
 * **Errors.** `errors.Unavailable` and its kin when the backend fails: the verb then happened fully or
   not at all, and every verb may be repeated.
 """
@@ -22,11 +23,13 @@ from typing import Protocol
 import msgspec
 
 from hourhand.core.dag import GraphJob
+from hourhand.core.deeds import Act
 from hourhand.core.identity import RunKey
 from hourhand.core.lanes import Cursor as Cursor
 from hourhand.core.log import LogChunk, LogPlace
 from hourhand.core.model import Job, JobSpec, Version
 from hourhand.core.plan import ClockPlan, MisfireGroup, MissedTimes
+from hourhand.core.quota import OverQuota
 from hourhand.core.run import (
     AttemptFacts,
     ClaimedRun,
@@ -36,20 +39,29 @@ from hourhand.core.run import (
 )
 from hourhand.core.serving import Serves
 from hourhand.core.why import RunFacts
+from hourhand.ports.answers import AnswerVerbs, Numbered
 from hourhand.ports.audit import AuditVerbs
 from hourhand.ports.backfills import BackfillVerbs
+from hourhand.ports.deeds import DeedVerbs
+from hourhand.ports.operations import OperationVerbs
+from hourhand.ports.quotas import QuotaVerbs
 from hourhand.ports.reading import (
     DeadGroup,
     DeadPage,
     DeadQuery,
+    JobCount,
+    JobLook,
     JobMarks,
     JobPage,
     JobQuery,
     RunGlance,
     RunPage,
     RunQuery,
+    WantRuns,
 )
+from hourhand.ports.tokens import TokenVerbs
 from hourhand.ports.upcoming import UpcomingVerbs
+from hourhand.ports.webhooks import WebhookVerbs
 
 
 class Hint(StrEnum):
@@ -61,6 +73,8 @@ class Hint(StrEnum):
     JOBS = "jobs"  # a job wants tending sooner than was known
     GRAPHS = "graphs"  # runs ended that others follow; whoever heard it first tells the children
     BACKFILLS = "backfills"  # a backfill was asked for, or goes on
+    OPERATIONS = "operations"  # an operation was asked for
+    WEBHOOKS = "webhooks"  # something happened that a webhook wants to hear of, or a webhook changed
 
 
 class JobDraft(msgspec.Struct, frozen=True, kw_only=True):
@@ -72,6 +86,7 @@ class JobDraft(msgspec.Struct, frozen=True, kw_only=True):
     paused: bool = False
     note: str | None = None
     paused_until: int | None = None
+    numbered: Numbered | None = None  # which job of which request, where that may be repeated
 
 
 class Refusal(StrEnum):
@@ -88,6 +103,9 @@ class Unfit(msgspec.Struct, frozen=True, kw_only=True):
     why: str
 
 
+Refused = Refusal | Unfit | OverQuota
+
+
 class JobEdit(msgspec.Struct, frozen=True, kw_only=True):
     """What a job is to become. Whether that moves fire times or lanes, the store sees by comparing."""
 
@@ -95,6 +113,7 @@ class JobEdit(msgspec.Struct, frozen=True, kw_only=True):
     paused: bool
     note: str | None = None
     paused_until: int | None = None
+    act: Act = Act.JOB_UPDATE  # what whoever asks calls it
 
 
 class Changed(msgspec.Struct, frozen=True, kw_only=True):
@@ -199,8 +218,17 @@ class NodeInfo(msgspec.Struct, frozen=True, kw_only=True):
     serves: Serves | None = None  # None where it runs nothing, or has not told
 
 
+class SegmentInfo(msgspec.Struct, frozen=True, kw_only=True):
+    """A part of all clocks, and who plans it. A store of several databases has each once per database."""
+
+    segment: int
+    node_id: int | None
+    fence: int
+    shard: int = 0
+
+
 class Backlog(msgspec.Struct, frozen=True, kw_only=True):
-    """Sizes of the hot tables, for metrics; counted up to a bound."""
+    """Sizes of the hot tables; counted up to a bound."""
 
     jobs: int
     planned: int
@@ -209,14 +237,27 @@ class Backlog(msgspec.Struct, frozen=True, kw_only=True):
     dead: int
     oldest_due_at: int | None
     waiting: int = 0  # for their parents
+    complete: bool = True  # False: there was too much to look through, and these are at least so many
 
 
 Decide = Callable[[Job, int], JobEdit]
 
 
-class Store(BackfillVerbs, AuditVerbs, UpcomingVerbs, Protocol):
+class Store(
+    AnswerVerbs,
+    BackfillVerbs,
+    AuditVerbs,
+    UpcomingVerbs,
+    OperationVerbs,
+    QuotaVerbs,
+    TokenVerbs,
+    WebhookVerbs,
+    DeedVerbs,
+    Protocol,
+):
     """Every verb of the only truth; those about backfills, skipped times and reruns are in `ports.backfills`,
-    what an audit reads in `ports.audit`, and what is offered to workers in `ports.upcoming`."""
+    what an audit reads in `ports.audit`, what is offered to workers in `ports.upcoming`, API tokens in
+    `ports.tokens`, kept answers in `ports.answers`, webhooks in `ports.webhooks`, who did what in `ports.deeds`."""
 
     # --- itself
     async def now(self) -> int:
@@ -235,8 +276,8 @@ class Store(BackfillVerbs, AuditVerbs, UpcomingVerbs, Protocol):
         """Answer if reading and writing are possible."""
         ...
 
-    async def backlog(self) -> Backlog:
-        """Sizes for metrics."""
+    async def backlog(self, tenant: str | None = None) -> Backlog:
+        """Sizes for metrics; with a tenant, how much of all that is its own."""
         ...
 
     # --- jobs
@@ -247,7 +288,7 @@ class Store(BackfillVerbs, AuditVerbs, UpcomingVerbs, Protocol):
         """
         ...
 
-    async def create_jobs(self, drafts: Sequence[JobDraft]) -> list[Job | Refusal | Unfit]:
+    async def create_jobs(self, drafts: Sequence[JobDraft]) -> list[Job | Refused]:
         """Store each with its clock joined and its near times planned, or say why not.
 
         A draft may follow jobs that come before it in the same batch.
@@ -264,10 +305,12 @@ class Store(BackfillVerbs, AuditVerbs, UpcomingVerbs, Protocol):
         """
         ...
 
-    async def delete_job(self, tenant: str, job_id: int, cancel_running: bool) -> Changed | None:
+    async def delete_job(
+        self, tenant: str, job_id: int, cancel_running: bool, *, version: int | None = None
+    ) -> Changed | None:
         """Remove the job and what it would still run; None when there is no such job.
 
-        Conflict while other jobs follow it.
+        Conflict while other jobs follow it; Outdated where it is not at this version.
         """
         ...
 
@@ -281,6 +324,10 @@ class Store(BackfillVerbs, AuditVerbs, UpcomingVerbs, Protocol):
 
     async def list_jobs(self, tenant: str, query: JobQuery) -> JobPage:
         """A page of jobs, newest first."""
+        ...
+
+    async def count_jobs(self, tenant: str, query: JobQuery) -> JobCount:
+        """How many jobs of a tenant are in a set, have a name's beginning or are paused; of one filter or none."""
         ...
 
     async def versions(self, tenant: str, job_id: int) -> list[Version]:
@@ -316,11 +363,17 @@ class Store(BackfillVerbs, AuditVerbs, UpcomingVerbs, Protocol):
 
     # --- runs
     async def add_run(
-        self, tenant: str, job_id: int, request_key: str | None, *, downstream: bool = False
+        self,
+        tenant: str,
+        job_id: int,
+        request_key: str | None,
+        *,
+        downstream: bool = False,
+        version: int | None = None,
     ) -> RunKey | None:
         """A manual run, due now; the same request key gives the same run. None when there is no such job.
 
-        With `downstream` all that follow the job get a run after it.
+        With `downstream` all that follow the job get a run after it. Outdated where the job is not at this version.
         """
         ...
 
@@ -397,7 +450,7 @@ class Store(BackfillVerbs, AuditVerbs, UpcomingVerbs, Protocol):
         ...
 
     async def purge(self, history_before_at: int, dead_before_at: int, limit: int) -> bool:
-        """Drop old history, dead letters and progress of attempts that are over; True while there is more."""
+        """Drop old history, deeds, dead letters and progress of attempts that are over; True while there is more."""
         ...
 
     async def tidy(self) -> None:
@@ -439,11 +492,22 @@ class Store(BackfillVerbs, AuditVerbs, UpcomingVerbs, Protocol):
         """All nodes known."""
         ...
 
+    async def segments(self) -> list[SegmentInfo]:
+        """All segments that were ever shared out, in order, with who was last given each."""
+        ...
+
     # --- reading
     async def job_runs(
         self, tenant: str, job_id: int, nominals: Sequence[int], before_at: int | None, limit: int
     ) -> list[RunView]:
         """A job's runs, newest first, live ones included; `nominals` are the times it may be planned for."""
+        ...
+
+    async def look_at_job(self, tenant: str, job_id: int, want: WantRuns) -> JobLook | None:
+        """A job and those of its runs that `want(job, versions, skips)` asks for, as of one moment.
+
+        None when there is no such job.
+        """
         ...
 
     async def get_run(self, tenant: str, key: RunKey) -> RunView | None:

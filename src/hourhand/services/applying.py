@@ -68,16 +68,16 @@ class Applying:
         self._passed: set[str] = set()
         self._roots = asyncio.Lock()
 
-    async def apply(self, wanted: Sequence[Wanted]) -> list[Applied | HourhandError]:
-        """What became of each, in order. Keys must differ."""
+    async def apply(self, wanted: Sequence[Wanted]) -> list[Applied | Exception]:
+        """What became of each, in order, whatever went wrong with another. Keys must differ."""
         self._wanted = {one.key: one for one in wanted}
-        answers: dict[int, Applied | HourhandError] = {}
+        answers: dict[int, Applied | Exception] = {}
         for part in _in_order(wanted):
             found = await asyncio.gather(*(self._apply(wanted[index]) for index in part))
             answers.update(zip(part, found, strict=True))
         return [answers[index] for index in range(len(wanted))]
 
-    async def _apply(self, wanted: Wanted) -> Applied | HourhandError:
+    async def _apply(self, wanted: Wanted) -> Applied | Exception:
         if not self._passed.isdisjoint(wanted.after):
             self._passed.add(wanted.key)
             return Applied(action=Action.PASSED)  # like the one that it follows
@@ -95,7 +95,7 @@ class Applying:
         except _Passed:
             self._passed.add(wanted.key)
             return Applied(action=Action.PASSED)
-        except HourhandError as error:
+        except Exception as error:  # others may be stored by now, and their answer must come
             return error
 
     async def _upsert(self, wanted: Wanted, change: Change, *, with_roots: bool = False) -> Applied:

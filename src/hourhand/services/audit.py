@@ -48,7 +48,7 @@ class Audit:
         now_at = self._clock.now()
         to_at = min(now_at, now_at if to_at is None else to_at)
         from_at = to_at - DEFAULT_WINDOW_US if from_at is None else from_at
-        self._check(from_at, to_at, now_at)
+        self._check(from_at, to_at, now_at, await self._store.history_kept_us(tenant))
         if job_id is not None and not await self._store.versions(tenant, job_id):
             raise NotFound(f"there is no job {format_job_id(job_id)}")
         return Window(from_at=from_at, to_at=to_at, tenant=tenant, job_id=job_id, by_job=by_job)
@@ -56,7 +56,7 @@ class Audit:
     def reopened(self, tenant: str, from_at: int, to_at: int, *, by_job: bool = False) -> Window:
         """The window of an audit that goes on, as it was opened, though history has become older since."""
         to_at = min(to_at, self._clock.now())
-        self._check(from_at, to_at, from_at)
+        self._check(from_at, to_at, from_at, self._keep_us)
         return Window(from_at=from_at, to_at=to_at, tenant=tenant, by_job=by_job)
 
     async def window(
@@ -67,8 +67,8 @@ class Audit:
         one = AuditPass(self._store, now_at, window, self._page_jobs, self._unit_times)
         return await one.run(after, lambda: within_us is not None and self._clock.now() - now_at > within_us)
 
-    def _check(self, from_at: int, to_at: int, now_at: int) -> None:
-        oldest_at = now_at - self._keep_us
+    def _check(self, from_at: int, to_at: int, now_at: int, kept_us: int) -> None:
+        oldest_at = now_at - min(kept_us, self._keep_us)
         if from_at >= to_at == now_at:
             raise _invalid("from", "a time that has passed", from_at, "what is to come cannot be audited")
         if from_at >= to_at:

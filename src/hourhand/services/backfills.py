@@ -40,9 +40,11 @@ class Backfills:
     async def create(self, job: Job, spec: BackfillSpec, *, dry_run: bool = False) -> Backfill:
         """Ask for the runs of a range; the job as it is when it is stored decides which times these are."""
 
+        kept_us = min(self._keep_us, await self._store.history_kept_us(job.tenant))
+
         def decide(present: Job, now_at: int) -> Backfill:
             try:
-                return new_backfill(backfill_id, present, spec, now_at, self._keep_us)
+                return new_backfill(backfill_id, present, spec, now_at, kept_us)
             except Unfit as error:
                 raise Invalid(str(error), error.faults) from None
 

@@ -1,25 +1,24 @@
-"""The last minutes of events, and the clients that follow them.
+"""The clients that follow events: how many there may be, what waits for each, and how much it gets.
 
-Keeps a bounded ring to resume from, and for each client a bounded queue behind its filter. A client whose
-filter lets through more than 200 events a second gets one summary a second in their place. How messages
-look on the wire, and who may see what, is for the web to say.
+Each client has a bounded queue behind its filter. One whose filter lets through more than 200 events a second gets
+one summary a second in their place. What was heard of late, and where to resume, is `services.event_ring`'s; how
+messages look on the wire, and who may see what, is for the web to say.
 """
 
 import asyncio
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import islice
 
 import msgspec
 
 from hourhand.clock import Clock
-from hourhand.core.instant import MINUTE_US
 from hourhand.errors import Overloaded, Unavailable
 from hourhand.ports.events import Counts, Event, EventBatch, EventType
+from hourhand.services.event_ring import MAX_KEPT, EventRing
 
-KEPT_US = 5 * MINUTE_US
-MAX_KEPT = 10_000
 MAX_CLIENTS = 1_000
+MAX_CLIENTS_OF_TENANT = 250  # so that one tenant leaves room for others
+MAX_CLIENTS_OF_USER = 50
 EVENTS_PER_SECOND = 200  # to one client; above, it gets summaries
 MAX_QUEUED = 2 * EVENTS_PER_SECOND  # for a client that reads slowly
 _WINDOW_S = 1.0
@@ -63,17 +62,24 @@ Message = Event | Stats | Reset
 
 
 class EventLog:
-    """Everything that was heard of late, and who follows it. Used on the event loop only."""
+    """Passes on what is heard to those who follow it. Used on the event loop only."""
 
-    def __init__(self, *, clock: Clock, max_clients: int = MAX_CLIENTS, max_kept: int = MAX_KEPT) -> None:
-        self._clock = clock
+    def __init__(
+        self,
+        *,
+        clock: Clock,
+        max_clients: int = MAX_CLIENTS,
+        max_of_tenant: int = MAX_CLIENTS_OF_TENANT,
+        max_of_user: int = MAX_CLIENTS_OF_USER,
+        max_kept: int = MAX_KEPT,
+    ) -> None:
+        self._ring = EventRing(clock=clock, max_kept=max_kept)
         self._max_clients = max_clients
-        self._max_kept = max_kept
-        self._ring: deque[Event] = deque()
-        self._places: dict[str, int] = {}  # of what is in the ring, counted from the first event ever
-        self._forgotten = 0  # how many have left the ring
-        self._before = f"{clock.now():016d}-start"  # names the place before the ring's first event
+        self._max_of_tenant = max_of_tenant
+        self._max_of_user = max_of_user
         self._followers: dict[EventFilter, set[Subscription]] = {}
+        self._of_tenants: Counter[str] = Counter()  # clients that count against somebody
+        self._of_users: Counter[str] = Counter()
         self._clients = 0
         self._closed = False
 
@@ -82,47 +88,47 @@ class EventLog:
         """How many follow."""
         return self._clients
 
-    @property
-    def last_id(self) -> str:
-        """The newest event's id; that of the beginning, where there is none."""
-        return self._ring[-1].id if self._ring else self._before
+    def place(self, tenant: str) -> str:
+        """Where a tenant resumes that has seen all of its events."""
+        return self._ring.place(tenant)
 
     def add(self, batch: EventBatch) -> None:
         """Something was heard: keep it, and pass it on."""
-        if batch.gap:
-            self._forget_all()
-        fresh = [event for event in batch.events if event.id not in self._places]
-        for event in fresh:
-            self._places[event.id] = self._forgotten + len(self._ring)
-            self._ring.append(event)
-        self._forget_old()
+        fresh = self._ring.add(batch)
         by_job: dict[int, list[Event]] = {}
         for event in fresh:
             by_job.setdefault(event.job_id, []).append(event)
-        last_id = self.last_id
         for asked, subscriptions in self._followers.items():
             among = fresh if asked.job_id is None else by_job.get(asked.job_id, [])
             events = [event for event in among if asked.lets_through(event)]
             tally = _tally(events, asked, batch.counts)  # once for all who asked alike
+            if not tally and not batch.gap:
+                continue
+            place = self._ring.place(asked.tenant)
             for subscription in subscriptions:
                 if batch.gap:
-                    subscription.reset(last_id)
+                    subscription.reset(place)
                 if tally:
-                    subscription.offer(events, tally, last_id)
+                    subscription.offer(events, tally, place)
 
-    def follow(self, asked: EventFilter, last_id: str | None = None) -> "Subscription":
-        """Begin to follow: after the event with that id, or with a reset where it is no longer known."""
+    def follow(
+        self, asked: EventFilter, last_id: str | None = None, user: str | None = None
+    ) -> "Subscription":
+        """Begin to follow: after the event with that id, or with a reset where it is no longer known.
+
+        `user` is who asks, of whom there may be so many; None for nobody in particular, on loopback.
+        """
         if self._closed:
             raise Unavailable("the server is stopping; come back to another one, or in a moment")
-        if self._clients >= self._max_clients:
-            raise Overloaded(f"{self._max_clients:,} clients follow events already", _RETRY_AFTER_S)
-        subscription = Subscription(self, asked, begins_after=None if last_id else self.last_id)
+        self._check_room(asked.tenant, user)
+        begins_after = None if last_id else self._ring.place(asked.tenant)
+        subscription = Subscription(self, asked, begins_after=begins_after, user=user)
         self._followers.setdefault(asked, set()).add(subscription)
-        self._clients += 1
+        self._count(subscription, 1)
         if last_id:
-            missed = self._after(last_id)
+            missed = self._ring.after(asked.tenant, last_id)
             if missed is None:
-                subscription.reset(self.last_id)
+                subscription.reset(self._ring.place(asked.tenant))
             else:
                 subscription.replay([event for event in missed if asked.lets_through(event)])
         return subscription
@@ -144,40 +150,43 @@ class EventLog:
         subscriptions = self._followers.get(subscription.asked, set())
         if subscription in subscriptions:
             subscriptions.remove(subscription)
-            self._clients -= 1
+            self._count(subscription, -1)
             if not subscriptions:
                 del self._followers[subscription.asked]
 
-    def _after(self, last_id: str) -> list[Event] | None:
-        """What came after an event; None where that cannot be said."""
-        self._forget_old()
-        if last_id == self._before:
-            return list(self._ring)
-        place = self._places.get(last_id)
-        return None if place is None else list(islice(self._ring, place - self._forgotten + 1, None))
+    def _check_room(self, tenant: str, user: str | None) -> None:
+        """Overloaded where somebody has too many clients: first of all the one who asks."""
+        if user is not None and self._of_users[user] >= self._max_of_user:
+            whose, limit = "of yours follow events already, as many as one user may have", self._max_of_user
+        elif user is not None and self._of_tenants[tenant] >= self._max_of_tenant:
+            whose, limit = "of the tenant follow events already, as many as it may have", self._max_of_tenant
+        elif self._clients >= self._max_clients:
+            whose, limit = "follow events already", self._max_clients
+        else:
+            return
+        raise Overloaded(f"{limit:,} clients {whose}; close one, or try again later", _RETRY_AFTER_S)
 
-    def _forget_old(self) -> None:
-        """Let go of what is too old or too much; the last of them still says where the ring begins."""
-        oldest_at = self._clock.now() - KEPT_US
-        while self._ring and (len(self._ring) > self._max_kept or self._ring[0].at < oldest_at):
-            self._forget_first()
-
-    def _forget_all(self) -> None:
-        while self._ring:
-            self._forget_first()
-        self._before = f"{self._clock.now():016d}-gap"
-
-    def _forget_first(self) -> None:
-        self._before = self._ring.popleft().id
-        self._forgotten += 1
-        del self._places[self._before]
+    def _count(self, subscription: "Subscription", more: int) -> None:
+        self._clients += more
+        if subscription.user is None:
+            return
+        for counter, name in (
+            (self._of_users, subscription.user),
+            (self._of_tenants, subscription.asked.tenant),
+        ):
+            counter[name] += more
+            if not counter[name]:
+                del counter[name]
 
 
 class Subscription:
     """One client: what waits for it, and how much it gets."""
 
-    def __init__(self, log: EventLog, asked: EventFilter, *, begins_after: str | None) -> None:
+    def __init__(
+        self, log: EventLog, asked: EventFilter, *, begins_after: str | None, user: str | None
+    ) -> None:
         self.asked = asked
+        self.user = user  # whom it counts against
         self.begins_after = begins_after  # the place to resume from as yet, for a client that knows none
         self._log = log
         self._missed: Sequence[Message] = ()  # before it came; goes first, and counts against nothing
@@ -187,7 +196,7 @@ class Subscription:
         self._seen: dict[EventType, int] = {}  # in this second
         self._sent = 0  # of them
         self._summarised = False  # the second before had too many, so this one gets a summary only
-        self._last_id = log.last_id
+        self._last_id = log.place(asked.tenant)
         self._timer: asyncio.TimerHandle | None = None
 
     async def take(self, patience_s: float) -> Sequence[Message] | None:

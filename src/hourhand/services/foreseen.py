@@ -10,10 +10,12 @@ import msgspec
 
 from hourhand.core.dag import GraphFault, GraphJob, around, check, roots_hint
 from hourhand.core.fault import Fault
+from hourhand.core.identity import shard_of
 from hourhand.core.model import AfterTiming, Job, JobSpec, JobState
 from hourhand.core.plan import last_time
-from hourhand.errors import Invalid
+from hourhand.errors import HourhandError, Invalid
 from hourhand.ports.store import JobEdit, Store
+from hourhand.services.foreseen_use import ForeseenUse
 
 
 class Foreseen:
@@ -27,6 +29,7 @@ class Foreseen:
         self._loaded: set[int] = set()
         self._keys: dict[str, int] = {}
         self._created: set[int] = set()
+        self.use = ForeseenUse(store, tenant)
 
     def by_key(self, key: str) -> int | None:
         """The id that stands for a job that would be created with this key."""
@@ -53,8 +56,15 @@ class Foreseen:
                     self._assume(was)
             raise unfit(str(fault), roots_hint(job, fault)) from None
 
-    def would_create(self, job: GraphJob) -> None:
-        """Let documents that come later follow a job that would be created."""
+    async def create(self, job: GraphJob, spec: JobSpec) -> None:
+        """Let documents that come later follow a job that would be created; raises what stands against it."""
+        if job.parents:
+            await self.check(job)
+        try:
+            await self.use.create(shard_of(job.id), spec)
+        except HourhandError:
+            self._forget(job.id)
+            raise
         self._assume(job)
         self._created.add(job.id)
         if job.key is not None:

@@ -11,18 +11,31 @@ import msgspec
 from hourhand.clock import Clock
 from hourhand.core.buckets import split_graph_fault
 from hourhand.core.dag import parents_of, still_followed
+from hourhand.core.deeds import Act
 from hourhand.core.fault import Fault
 from hourhand.core.identity import RunKey, parse_job_id, shard_of
 from hourhand.core.instant import SECOND_US, format_instant
 from hourhand.core.model import AfterTiming, Job, JobSpec, JobState, OnceTiming, Version
+from hourhand.core.quota import OverQuota
 from hourhand.core.skipping import MAX_NOTE, NoSuchTime, Skip, time_to_skip
 from hourhand.core.specification import SpecLimits, faults_in
-from hourhand.errors import Ambiguous, Conflict, HourhandError, Invalid, NotFound, Outdated, Unavailable
+from hourhand.errors import (
+    Ambiguous,
+    Conflict,
+    HourhandError,
+    Invalid,
+    NotFound,
+    Outdated,
+    Unavailable,
+    check_version,
+)
 from hourhand.ids import IdSource
+from hourhand.ports.answers import Numbered, numbered, promise
 from hourhand.ports.events import EventType
-from hourhand.ports.reading import JobPage, JobQuery
+from hourhand.ports.reading import JobCount, JobPage, JobQuery
 from hourhand.ports.store import Changed, Decide, JobDraft, JobEdit, Refusal, Store, Unfit
 from hourhand.services.foreseen import Foreseen, graph_job, unfit, would_be, would_become
+from hourhand.services.foreseen_use import over_quota
 
 MAX_BULK = 1_000
 _ID_DRAWS = 4
@@ -89,6 +102,9 @@ class Jobs:
             shards.append(shard)
         if dry_run:
             return await self._would_create(tenant, news, answers, shards, foreseen or self.foresee(tenant))
+        numbers = numbered(len(news))
+        await self._recall(tenant, answers, numbers)
+        recalled = {answer.id for answer in answers if isinstance(answer, Job)}
         todo = [index for index, answer in enumerate(answers) if answer is None]
         for _ in range(_ID_DRAWS):  # ids are drawn; a clash with another process is drawn again
             if not todo:
@@ -100,6 +116,7 @@ class Jobs:
                     spec=news[index].spec,
                     paused=news[index].paused,
                     note=news[index].note,
+                    numbered=numbers[index],
                 )
                 for index in todo
             ]
@@ -114,19 +131,37 @@ class Jobs:
                         answers[index] = Unavailable("the database for this job does not answer; try again")
                     case Unfit(why=why):
                         answers[index] = unfit(why)
+                    case OverQuota():
+                        answers[index] = over_quota(answer)
                     case _:
                         answers[index] = answer
             todo = clashed
-        created = [answer for answer in answers if isinstance(answer, Job)]
+        created = [answer for answer in answers if isinstance(answer, Job) and answer.id not in recalled]
         if created:
             self._changed(EventType.JOB_CREATED, created)
         return [Conflict("no free job id could be drawn; try again") if a is None else a for a in answers]
 
-    async def get(self, tenant: str, job_id: int) -> Job:
-        """One job, or NotFound."""
+    async def _recall(
+        self, tenant: str, answers: list[Job | HourhandError | None], numbers: Sequence[Numbered | None]
+    ) -> None:
+        """Find those that the same request made before, where its answer got lost; they are not made again."""
+        under = promise()
+        if under is None or not under.made:
+            return
+        for index, number in enumerate(numbers):
+            job_id = None if number is None else under.made.get(number.place)
+            if job_id is not None:
+                job = await self._store.get_job(tenant, job_id)
+                answers[index] = job or NotFound(
+                    "this request made the job, and somebody has deleted it since"
+                )
+
+    async def get(self, tenant: str, job_id: int, expected_version: int | None = None) -> Job:
+        """One job, or NotFound; Outdated where it is at another version than expected."""
         job = await self._store.get_job(tenant, job_id)
         if job is None:
             raise NotFound("there is no such job")
+        check_version(job.version, expected_version)
         return job
 
     async def resolve(self, tenant: str, reference: str) -> Job:
@@ -153,12 +188,26 @@ class Jobs:
         """A page of jobs, newest first."""
         return await self._store.list_jobs(tenant, query)
 
+    async def count(self, tenant: str, query: JobQuery) -> JobCount:
+        """How many match, cheaply: Invalid where no index knows."""
+        asked = [query.set_name, query.name_prefix or None, query.state]
+        named = sum(one is not None for one in asked)
+        if query.tag is not None or query.failing or named > 1 or query.state not in (None, JobState.PAUSED):
+            expected = f"it beside one of set, name and state={JobState.PAUSED}, or beside no filter"
+            fault = Fault(pointer="?count", expected=expected, got="another filter")
+            raise Invalid(f"count: expected {expected}", [fault])
+        return await self._store.count_jobs(tenant, query)
+
     async def versions(self, tenant: str, job_id: int) -> list[Version]:
         """All versions of a job, oldest first; also of one that was deleted."""
         found = await self._store.versions(tenant, job_id)
         if not found:
             await self.get(tenant, job_id)  # says that it is not there
         return found
+
+    async def makers(self, tenant: str, job_id: int) -> dict[int, str]:
+        """Who made which version of a job, as far as it is known."""
+        return await self._store.makers(tenant, job_id)
 
     async def update(
         self,
@@ -177,10 +226,7 @@ class Jobs:
         """
 
         def decide(job: Job, now_at: int) -> JobEdit:
-            if expected_version is not None and job.version != expected_version:
-                raise Outdated(
-                    f"the job is at version {job.version} now, not {expected_version}; read it again"
-                )
+            check_version(job.version, expected_version)
             new = change(job, now_at)
             refusal = self._refusal(new.spec)
             if refusal is not None:
@@ -212,26 +258,30 @@ class Jobs:
         change: Callable[[Job | None, int], NewJob],
         expected_version: int | None = None,
         *,
+        is_there: bool | None = None,
         with_roots: bool = False,
         dry_run: bool = False,
         foreseen: Foreseen | None = None,
     ) -> tuple[Changed, bool]:
         """Create the job with this key or make it what `change` says; True when it was created.
 
-        A document that changes nothing makes no version, so it may be sent as often as one likes.
+        A document that changes nothing makes no version, so it may be sent as often as one likes. Where `is_there` is
+        said, Outdated unless it is so at the moment of the change: of several who want to create it, one does.
         """
         for _ in range(_ID_DRAWS):  # somebody else may create or delete it at the same moment
             job = await self._by_key(tenant, key)
             now_at = self._clock.now()
             if job is None:
-                if expected_version is not None:
-                    raise Outdated(f"there is no job with the key {key!r}, so no version {expected_version}")
+                if expected_version is not None or is_there:
+                    raise Outdated(f"there is no job with the key {key!r}, so none that could be changed")
                 try:
                     new = change(None, now_at)
                     job = await self.create(tenant, new, dry_run=dry_run, foreseen=foreseen)
                 except Conflict:
                     continue
                 return Changed(job=job, effective_from=job.created_at), True
+            if is_there is False:
+                raise Outdated(f"there is a job with the key {key!r} already, at version {job.version}")
             if expected_version is None and _is_already(job, change(job, now_at)):
                 return Changed(job=job, effective_from=now_at), False
             try:
@@ -256,52 +306,71 @@ class Jobs:
         *,
         note: str | None = None,
         until_at: int | None = None,
+        expected_version: int | None = None,
         dry_run: bool = False,
     ) -> Changed:
         """Stop making runs from `lead` from now on, until resumed by hand or at `until_at`."""
 
         def decide(job: Job, now_at: int) -> JobEdit:
+            check_version(job.version, expected_version)
             if until_at is not None and until_at <= now_at:
                 raise Invalid(
                     "the pause would end before it begins",
                     [Fault(pointer="/until", expected="a time to come", got=format_instant(until_at))],
                 )
-            return JobEdit(spec=job.spec, paused=True, note=note, paused_until=until_at)
+            return JobEdit(spec=job.spec, paused=True, note=note, paused_until=until_at, act=Act.JOB_PAUSE)
 
         return await self._change(tenant, job_id, decide, dry_run, EventType.JOB_PAUSED)
 
-    async def resume(self, tenant: str, job_id: int, *, dry_run: bool = False) -> Changed:
+    async def resume(
+        self, tenant: str, job_id: int, *, expected_version: int | None = None, dry_run: bool = False
+    ) -> Changed:
         """Make runs again; what passed while paused is not made up."""
 
         def decide(job: Job, now_at: int) -> JobEdit:
-            return JobEdit(spec=job.spec, paused=False)
+            check_version(job.version, expected_version)
+            return JobEdit(spec=job.spec, paused=False, act=Act.JOB_RESUME)
 
         return await self._change(tenant, job_id, decide, dry_run, EventType.JOB_RESUMED)
 
     async def delete(
-        self, tenant: str, job_id: int, *, cancel_running: bool = False, dry_run: bool = False
+        self,
+        tenant: str,
+        job_id: int,
+        *,
+        cancel_running: bool = False,
+        expected_version: int | None = None,
+        dry_run: bool = False,
     ) -> Changed:
         """Remove a job; a running run finishes unless told otherwise."""
         if dry_run:
-            job = await self.get(tenant, job_id)
+            job = await self.get(tenant, job_id, expected_version)
             children = [one for one in await self._store.graph(tenant, job_id) if job_id in one.parents]
             if children:
                 raise Conflict(still_followed(children))
             return Changed(job=job, effective_from=self._clock.now())
-        changed = await self._store.delete_job(tenant, job_id, cancel_running)
+        changed = await self._store.delete_job(tenant, job_id, cancel_running, version=expected_version)
         if changed is None:
             raise NotFound("there is no such job")
         self._changed(EventType.JOB_DELETED, [changed.job])
         return changed
 
     async def run_now(
-        self, tenant: str, job_id: int, *, request_key: str | None = None, downstream: bool = False
+        self,
+        tenant: str,
+        job_id: int,
+        *,
+        request_key: str | None = None,
+        downstream: bool = False,
+        expected_version: int | None = None,
     ) -> RunKey:
         """A run beside the schedule, due at once; the same request key gives the same run.
 
         With `downstream` all that follow the job have a run after it.
         """
-        key = await self._store.add_run(tenant, job_id, request_key, downstream=downstream)
+        key = await self._store.add_run(
+            tenant, job_id, request_key, downstream=downstream, version=expected_version
+        )
         if key is None:
             raise NotFound("there is no such job")
         return key
@@ -313,6 +382,7 @@ class Jobs:
         at: int | None = None,
         note: str | None = None,
         *,
+        expected_version: int | None = None,
         dry_run: bool = False,
     ) -> Skip:
         """Let a coming time pass without a run, the next unless given; it will end as skipped, with the note."""
@@ -320,26 +390,35 @@ class Jobs:
             fault = Fault(pointer="/note", expected=f"at most {MAX_NOTE} characters", got=f"{len(note):,}")
             raise Invalid(f"note: expected {fault.expected}", [fault])
         if dry_run:
-            job = await self.get(tenant, job_id)
+            job = await self.get(tenant, job_id, expected_version)
             taken = frozenset(skip.scheduled_at for skip in await self.skips(job))
             at = self._time_to_skip(job, at, taken)
             return Skip(job_id=job.id, scheduled_at=at, note=note, made_at=self._clock.now())
         try:
-            skip = await self._store.skip_time(tenant, job_id, at, note)
+            skip = await self._store.skip_time(tenant, job_id, at, note, version=expected_version)
         except NoSuchTime as error:
             raise Invalid(str(error), [error.fault]) from None
         return _found(skip)
 
-    async def unskip(self, tenant: str, job_id: int, at: int | None = None, *, dry_run: bool = False) -> Skip:
+    async def unskip(
+        self,
+        tenant: str,
+        job_id: int,
+        at: int | None = None,
+        *,
+        expected_version: int | None = None,
+        dry_run: bool = False,
+    ) -> Skip:
         """Let a skipped time run after all, the next skipped one unless given."""
         if dry_run:
-            marked = {skip.scheduled_at: skip for skip in await self.skips(await self.get(tenant, job_id))}
+            job = await self.get(tenant, job_id, expected_version)
+            marked = {skip.scheduled_at: skip for skip in await self.skips(job)}
             found = marked.get(min(marked, default=0) if at is None else at)
             if found is None:
                 raise Invalid("at: expected a time that is skipped", [_NOT_SKIPPED])
             return found
         try:
-            skip = await self._store.unskip_time(tenant, job_id, at)
+            skip = await self._store.unskip_time(tenant, job_id, at, version=expected_version)
         except NoSuchTime as error:
             raise Invalid(str(error), [error.fault]) from None
         return _found(skip)
@@ -412,14 +491,11 @@ class Jobs:
             if key is not None and (foreseen.by_key(key) or await self._by_key(tenant, key) is not None):
                 answers.append(_key_taken(key))
                 continue
-            job = graph_job(self._ids.job_id(shard or 0), new.spec)
             try:
-                if job.parents:
-                    await foreseen.check(job)
-            except Invalid as error:
+                await foreseen.create(graph_job(self._ids.job_id(shard or 0), new.spec), new.spec)
+            except HourhandError as error:
                 answers.append(error)
                 continue
-            foreseen.would_create(job)
             answers.append(would_be(tenant, new.spec, now_at, paused=new.paused, note=new.note))
         return answers
 
@@ -437,6 +513,9 @@ class Jobs:
             raise _key_taken(edit.spec.key)
         if edit.spec.timing != job.spec.timing:
             await foreseen.check(graph_job(job_id, edit.spec), with_roots=with_roots)
+        await foreseen.use.change(job, edit.spec)
+        for other in await self.other_roots(tenant, job_id) if with_roots else ():
+            await foreseen.use.change(other, msgspec.structs.replace(other.spec, timing=edit.spec.timing))
         return Changed(job=would_become(job, edit, now_at), effective_from=now_at)
 
     async def _by_key(self, tenant: str, key: str) -> Job | None:

@@ -19,16 +19,18 @@ from hourhand.services.backfiller import Backfiller
 from hourhand.services.dispatcher import Dispatcher
 from hourhand.services.log_writer import LogWriter
 from hourhand.services.loop import Duty, Poll, Step, every_second, full_pause, never
+from hourhand.services.operator import Operator
 from hourhand.services.planner import Planner
 from hourhand.services.sweeper import Sweeper
 from hourhand.services.tenure import Tenure
 from hourhand.services.ticker import Ticker
+from hourhand.services.webhook_sender import WebhookSender
 from hourhand.services.worker import Worker
 from hourhand.telemetry import Telemetry, logger
 
 RARE_POLL_US = 5 * SECOND_US  # in case a hint was lost although they arrive
 RAREST_POLL_US = 30 * SECOND_US  # the same, where little hangs on it
-SWEEPERS_SEGMENT = 0  # whoever holds it sweeps, feeds backfills and audits, for all
+SWEEPERS_SEGMENT = 0  # whoever holds it sweeps, feeds backfills, operates, audits and calls webhooks, for all
 _TIDY_PERIOD_US = 5 * SECOND_US
 _STEP_PATIENCE_S = 5.0
 _LOG_PATIENCE_S = 2.0
@@ -43,13 +45,16 @@ class Degraded(str):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scheduler:
-    """What plans, sweeps, feeds backfills and audits. Without a tenure of its own it shares the worker's lease."""
+    """What plans, sweeps, feeds backfills, carries out operations, audits and calls webhooks. Without a tenure of its
+    own it shares the worker's lease."""
 
     leases: Leases
     planner: Planner
     sweeper: Sweeper
     backfiller: Backfiller
+    operator: Operator | None = None
     auditor: Auditor | None = None
+    webhooks: WebhookSender | None = None
     tenure: Tenure | None = None
     dispatcher: Dispatcher | None = None  # where runs go through a broker
 
@@ -123,6 +128,8 @@ class Node:
         if self._scheduler is not None and self._scheduler.tenure is not None:
             with contextlib.suppress(Unavailable):  # then the lease runs out by itself
                 await self._scheduler.tenure.end()
+        if self._scheduler is not None and self._scheduler.webhooks is not None:
+            await self._scheduler.webhooks.close()
         if self._dispatcher is not None:
             await self._dispatcher.close()
         if self._worker is not None:
@@ -140,9 +147,13 @@ class Node:
         self._plan = self._duty("plan", scheduler.planner.step, poll_us=self._seldom)
         self._sweep = self._duty("sweep", self._sweep_step, poll_us=self._seldom)
         self._backfill = self._duty("backfill", self._backfill_step, poll_us=self._hardly_ever)
+        self._operate = self._duty("operations", self._operate_step, poll_us=self._hardly_ever)
         tidy = self._duty("tidy", self._tidy_step, poll_us=never)
         audit = self._duty("audit", self._audit_step, poll_us=self._hardly_ever)
-        duties = self._plan, self._sweep, self._backfill, audit, tidy
+        self._call = self._duty("webhooks", self._webhooks_step, poll_us=self._seldom)
+        duties = self._plan, self._sweep, self._backfill, self._operate, audit, tidy, self._call
+        if scheduler.webhooks is not None:
+            scheduler.webhooks.on_ended = self._call.wake
         return (
             duties
             if scheduler.dispatcher is None
@@ -182,6 +193,14 @@ class Node:
             return None
         return await scheduler.backfiller.step(now_at)
 
+    async def _operate_step(self, now_at: int) -> int | None:
+        scheduler = self._scheduler
+        if scheduler is None or scheduler.operator is None:
+            return None
+        if SWEEPERS_SEGMENT not in await scheduler.leases.segments():
+            return None
+        return await scheduler.operator.step(now_at)
+
     async def _audit_step(self, now_at: int) -> int | None:
         scheduler = self._scheduler
         if scheduler is None or scheduler.auditor is None:
@@ -189,6 +208,15 @@ class Node:
         if SWEEPERS_SEGMENT not in await scheduler.leases.segments():
             return None
         return await scheduler.auditor.step(now_at)
+
+    async def _webhooks_step(self, now_at: int) -> int | None:
+        scheduler = self._scheduler
+        if scheduler is None or scheduler.webhooks is None:
+            return None
+        if SWEEPERS_SEGMENT not in await scheduler.leases.segments():
+            await scheduler.webhooks.record()  # what it called while it was its turn
+            return None
+        return await scheduler.webhooks.step(now_at)
 
     async def _tidy_step(self, now_at: int) -> int | None:
         scheduler = self._scheduler
@@ -204,6 +232,8 @@ class Node:
         self._plan.wake()
         self._sweep.wake()
         self._backfill.wake()
+        self._operate.wake()
+        self._call.wake()
         if self._dispatcher is not None:
             self._load.wake()
 
@@ -290,6 +320,10 @@ class Node:
                 self._claim.wake()
             case Hint.BACKFILLS if self._scheduler is not None:
                 self._backfill.wake()
+            case Hint.OPERATIONS if self._scheduler is not None:
+                self._operate.wake()
+            case Hint.WEBHOOKS if self._scheduler is not None:
+                self._call.wake()
             case Hint.CANCEL if self._worker is not None:
                 self._cancel.wake()
             case _:

@@ -20,13 +20,14 @@ from hourhand.core.run import ClaimedRun, Progress, Settlement
 from hourhand.ports.events import (
     MAX_BATCH_BYTES,
     MAX_EVENTS,
-    MAX_TEXT,
     Event,
     EventBatch,
     EventBus,
     EventData,
     EventType,
+    cut,
     encoded_bytes,
+    first_line,
 )
 from hourhand.telemetry import logger
 
@@ -86,10 +87,10 @@ class Publisher:
                 self._ordinary += 1
                 data = EventData(
                     state=State.RUNNING,
-                    name=_cut(run.spec.name),
+                    name=cut(run.spec.name),
                     attempt=run.fence,
                     progress=progress.fraction,
-                    message=_first_line(progress.message),
+                    message=first_line(progress.message),
                 )
                 at = progress.noted_at
                 self._add(EventType.RUN_PROGRESS, run.tenant, at, run.job_id, run.scheduled_at, data)
@@ -105,7 +106,7 @@ class Publisher:
                     self._count(job.tenant, kind, 1)
                 else:
                     data = EventData(
-                        state=_job_state(kind, job), name=_cut(job.spec.name), version=job.version
+                        state=_job_state(kind, job), name=cut(job.spec.name), version=job.version
                     )
                     self._add(kind, job.tenant, self._clock.now(), job.id, None, data)
             self._publish_soon()
@@ -219,28 +220,15 @@ def _run_data(run: ClaimedRun, settlement: Settlement) -> EventData:
         told = _DETAIL.decode(settlement.detail)
     return EventData(
         state=after(State.RUNNING, settlement.event),
-        name=_cut(run.spec.name),
+        name=cut(run.spec.name),
         lag_ms=None if started_at is None else max(0, started_at - run.due_at) // 1000,
         took_ms=None if started_at is None else max(0, settlement.finished_at - started_at) // 1000,
         attempt=run.fence,
-        error=_first_line(told.error),
-        reason=_first_line(told.reason),
+        error=first_line(told.error),
+        reason=first_line(told.reason),
         version=settlement.version,
     )
 
 
 def _job_state(kind: EventType, job: Job) -> str:
     return "deleted" if kind is EventType.JOB_DELETED else job.state.value
-
-
-def _first_line(value: Any) -> str | None:
-    if not value:
-        return None
-    lines = str(value).strip().splitlines()
-    return _cut(lines[0]) if lines else None
-
-
-def _cut(text: str) -> str | None:
-    if len(text) > MAX_TEXT:
-        return f"{text[: MAX_TEXT - 1]}…"
-    return text or None

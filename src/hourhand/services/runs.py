@@ -3,7 +3,7 @@
 Reads what the store has of a run wherever it is in its life; changes go through the store's verbs.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import msgspec
 
@@ -11,13 +11,14 @@ from hourhand.clock import Clock
 from hourhand.core.identity import RunKey, format_run_id
 from hourhand.core.instant import MINUTE_US, SECOND_US
 from hourhand.core.lifecycle import FINAL, State
-from hourhand.core.model import FOREVER, Job, JobState, OnceTiming, Trigger
+from hourhand.core.model import FOREVER, Job, JobState, OnceTiming, Trigger, Version
 from hourhand.core.plan import MissedTimes, expected_times
 from hourhand.core.run import DeadLetter, RunView
-from hourhand.core.skipping import next_time
+from hourhand.core.skipping import Skip, next_time
 from hourhand.errors import Conflict, Invalid, NotFound, Unavailable
-from hourhand.ports.reading import DeadGroup, DeadPage, DeadQuery, JobMarks, RunPage, RunQuery
+from hourhand.ports.reading import DeadGroup, DeadPage, DeadQuery, JobMarks, RunPage, RunQuery, Wanted
 from hourhand.ports.store import Store
+from hourhand.services.foreseen_use import ForeseenUse
 
 MAX_AT_ONCE = 1_000  # dead letters that one request may requeue or discard
 _LOOK_BACK_US = 60 * MINUTE_US  # how old a planned row may be before it has been judged
@@ -28,6 +29,7 @@ _STATUS_DEPTH = 100
 class Status(msgspec.Struct, frozen=True, kw_only=True):
     """What a job is up to, in one look."""
 
+    job: Job
     state: State
     last_run: RunView | None
     next_at: int | None
@@ -45,7 +47,8 @@ class Runs:
 
     async def history(self, job: Job, *, before_at: int | None = None, limit: int = 50) -> list[RunView]:
         """A job's runs, newest first, the coming and running ones included."""
-        nominals = await self._planned_nominals(job)
+        versions = await self._store.versions(job.tenant, job.id)
+        nominals = self._planned_nominals(job, versions)
         runs = await self._store.job_runs(job.tenant, job.id, nominals, before_at, limit)
         if before_at is None and not any(run.state is State.PENDING for run in runs):
             coming = _foreseen(job, self._clock.now())  # it lies beyond what is planned
@@ -60,17 +63,30 @@ class Runs:
         """The last runs of each of these jobs that ended, and how many are under way."""
         return await self._store.job_marks(tenant, job_ids, limit)
 
-    async def status(self, job: Job, next_at: int | None) -> Status:
+    async def status(self, tenant: str, job_id: int, next_at_of: Callable[[Job], int | None]) -> Status:
         """The newest run that is due and neither skipped nor cancelled speaks for the job."""
         now_at = self._clock.now()
-        # A manual run may be named a few microseconds after the moment at which it was asked for.
-        skipped = tuple(skip.scheduled_at for skip in await self._store.skips(job.tenant, job.id))
-        if next_at in skipped:
-            next_at = next_time(job, now_at, frozenset(skipped))
-        before_at = max(now_at + SECOND_US, (next_at or 0) + 1)
-        runs = await self.history(job, before_at=before_at, limit=_STATUS_DEPTH)
+        next_at: int | None = None
+
+        def want(job: Job, versions: Sequence[Version], skips: Sequence[Skip]) -> Wanted:
+            nonlocal next_at
+            next_at = next_at_of(job)
+            skipped = frozenset(skip.scheduled_at for skip in skips)
+            if next_at in skipped:
+                next_at = next_time(job, now_at, skipped)
+            # A manual run may be named a few microseconds after the moment at which it was asked for.
+            before_at = max(now_at + SECOND_US, (next_at or 0) + 1)
+            nominals = self._planned_nominals(job, versions)
+            return Wanted(nominals=nominals, before_at=before_at, limit=_STATUS_DEPTH)
+
+        seen = await self._store.look_at_job(tenant, job_id, want)
+        if seen is None:
+            raise NotFound("there is no such job")
+        job, runs = seen.job, seen.runs
+        skipped = tuple(skip.scheduled_at for skip in seen.skips)
         last = next((run for run in runs if _speaks(run, now_at)), None)
         return Status(
+            job=job,
             state=State.PENDING if last is None else last.state,
             last_run=last,
             next_at=_next_of(job, runs, next_at, now_at),
@@ -107,6 +123,7 @@ class Runs:
             run = await self.get(tenant, key)
             if run.state not in FINAL:
                 raise Conflict(f"the run is {run.state} and has not ended; wait for it, or cancel it")
+            await ForeseenUse(self._store, tenant).run([key.job_id])
             return None
         made = await self._store.rerun(tenant, key, request_key)
         if made is None:
@@ -139,14 +156,22 @@ class Runs:
                 query = None if onward is None else msgspec.structs.replace(query, before=onward)
         return [found[key] for key in keys if key in found]
 
-    async def requeue(self, tenant: str, keys: Sequence[RunKey], *, downstream: bool = False) -> list[RunKey]:
+    async def requeue(
+        self, tenant: str, keys: Sequence[RunKey], *, downstream: bool = False, dry_run: bool = False
+    ) -> list[RunKey]:
         """Send dead letters back, with `downstream` also what was skipped because of them; says which were there."""
         _check_size(keys)
+        if dry_run:
+            found = [_key(one) for one in await self.dead_among(tenant, keys)]
+            await ForeseenUse(self._store, tenant).run(key.job_id for key in found)
+            return found
         return await self._store.requeue(tenant, keys, downstream=downstream)
 
-    async def discard(self, tenant: str, keys: Sequence[RunKey]) -> list[RunKey]:
+    async def discard(self, tenant: str, keys: Sequence[RunKey], *, dry_run: bool = False) -> list[RunKey]:
         """Remove dead letters; says which were there."""
         _check_size(keys)
+        if dry_run:
+            return [_key(one) for one in await self.dead_among(tenant, keys)]
         return await self._store.discard(tenant, keys)
 
     async def matching(self, tenant: str, query: DeadQuery) -> list[RunKey]:
@@ -157,13 +182,12 @@ class Runs:
             raise Unavailable(f"not all that match are known while {away} cannot be reached; name them by id")
         return [_key(letter) for letter in page.letters]
 
-    async def _planned_nominals(self, job: Job) -> list[int]:
+    def _planned_nominals(self, job: Job, versions: Sequence[Version]) -> list[int]:
         """The times this job may have in `planned`: rows there are found by computed keys, not by an index."""
         now_at = self._clock.now()
         rule = job.spec.rule
         span_us = FOREVER if rule is None else rule.min_gap() * (_MAX_NOMINALS // 2)
         since, until = now_at - min(_LOOK_BACK_US, span_us), now_at + min(self.horizon_us * 2, span_us)
-        versions = await self._store.versions(job.tenant, job.id)
         times = expected_times(versions, since, until, _MAX_NOMINALS)
         timing = job.spec.timing  # a one-time job is planned when it is made, however far off its time is
         return [*times, timing.at] if isinstance(timing, OnceTiming) else times

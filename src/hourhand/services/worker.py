@@ -1,8 +1,9 @@
 """Takes runs ahead of time, starts them on time, and commits what became of them.
 
 In hand is everything between claim and committed outcome; a worker never holds more than it can run.
-Two wheels keep time: one for starts, one for deadlines. `step` claims; `tick` starts what is due and
-ends what is past its deadline; `settle_step` commits outcomes in batches; `heartbeat` renews the lease.
+Two wheels keep time: one for starts, one for deadlines. `step` claims; `tick` starts what is due, a few at a time
+and tenants in turn, and ends what is past its deadline; `settle_step` commits outcomes in batches; `heartbeat`
+renews the lease.
 The outbox only grows at its end and shrinks at its start, under a lock: what is in it is committed or refused.
 """
 
@@ -16,6 +17,7 @@ from hourhand.core.model import HttpTarget
 from hourhand.core.retry import Outcome
 from hourhand.core.run import ClaimedRun, Settlement
 from hourhand.core.serving import Serves
+from hourhand.core.turns import Turns
 from hourhand.core.wheel import Wheel
 from hourhand.errors import Unavailable
 from hourhand.ports.leases import Leases
@@ -31,6 +33,8 @@ ABANDON_US = 7 * SECOND_US  # how long a cancelled attempt may take to end befor
 _STALE_US = 5 * SECOND_US  # past its deadline nothing begins: a little later the sweeper has taken it
 _MOST_PER_CLAIM = 2_000
 _MOST_PER_SETTLE = 2_000
+_MOST_PER_START = 32  # then timers and everybody else have their turn on the loop
+_MOST_PER_HOLD = 64  # the same
 _SMALL_CLAIM = 1_000  # or a quarter of what it can run
 _SMALL_CLAIM_WAIT_US = 10_000  # a little patience makes few large claims of many small ones
 _ARM_AFTER_US = SECOND_US // 4  # attempts that end sooner never need a deadline timer
@@ -84,6 +88,7 @@ class Worker:
         )
         self._share = room.join(held=lambda: len(self._in_hand), wake=lambda: self.on_room())
         self._starts: Wheel[Attempt] = Wheel(clock.now())
+        self._due: Turns[Attempt] = Turns()  # by tenant
         self._deadlines: Wheel[Attempt] = Wheel(clock.now())
         self._fresh: list[Attempt] = []  # begun and not yet given a deadline timer
         self._arm_at = 0
@@ -138,7 +143,7 @@ class Worker:
         try:
             async with self._claiming:
                 claim = await self._queue.take(request)
-                self._hold(claim.runs)
+                await self._hold(claim.runs)
         except LeaseLost:
             self._share.failed()
             await self._start_anew(request.node_id)
@@ -168,13 +173,16 @@ class Worker:
         if sure:
             for attempt in self._starts.advance(now_at):
                 attempt.timer = None
-                self._start(attempt)
+                self._due.add(attempt.run.tenant, attempt)
+            self._start_some()
         if self._fresh and now_at >= self._arm_at:
             self._arm_deadlines(now_at)
         for attempt in self._deadlines.advance(now_at):
             attempt.timer = None
             self._past_deadline(attempt, now_at)
-        next_start_at = self._starts.next_due() if sure else None  # whoever renews the lease wakes it
+        next_start_at = None  # whoever renews the lease wakes it
+        if sure:
+            next_start_at = now_at if self._due else self._starts.next_due()
         moments = [next_start_at, self._deadlines.next_due(), self._arm_at if self._fresh else None]
         return min((moment for moment in moments if moment is not None), default=None)
 
@@ -275,18 +283,29 @@ class Worker:
         self._sure_until = min(asked_at, self._clock.now()) + self._leases.lease_us
         self.on_timer()
 
-    def _hold(self, runs: Sequence[ClaimedRun]) -> None:
-        now_at = self._clock.now()
-        for run in runs:
-            attempt = Attempt(run, now_at)
-            self._in_hand[_key(run)] = attempt
-            if self._draining:
-                self._give_back(attempt, now_at)
-            elif run.due_at <= now_at < self._sure_until:
+    async def _hold(self, runs: Sequence[ClaimedRun]) -> None:
+        """Take runs in hand, some at a time: what is due meanwhile does not wait for the rest."""
+        for start in range(0, len(runs), _MOST_PER_HOLD):
+            if start > 0:
+                await asyncio.sleep(0)
+            now_at = self._clock.now()
+            for run in runs[start : start + _MOST_PER_HOLD]:
+                attempt = Attempt(run, now_at)
+                self._in_hand[_key(run)] = attempt
+                if self._draining:
+                    self._give_back(attempt, now_at)
+                elif run.due_at <= now_at < self._sure_until:
+                    self._due.add(run.tenant, attempt)
+                else:
+                    attempt.timer = self._starts.add(run.due_at, attempt)
+            self._start_some()
+            self.on_timer()
+
+    def _start_some(self) -> None:
+        """Start what is due, tenants in turn; no more than a few, since nothing else happens meanwhile."""
+        for attempt in self._due.take(_MOST_PER_START):
+            if not attempt.done:  # neither given back nor cancelled since it was due
                 self._start(attempt)
-            else:
-                attempt.timer = self._starts.add(run.due_at, attempt)
-        self.on_timer()
 
     def _start(self, attempt: Attempt) -> None:
         now_at = self._clock.now()
@@ -375,6 +394,7 @@ class Worker:
             self._in_hand = {_key(attempt.run): attempt for attempt, _ in self._outbox}
             self._fresh.clear()
             self._starts = Wheel(self._clock.now())
+            self._due = Turns()
             self._deadlines = Wheel(self._clock.now())
             self._cursors = {}
             self._share.freed()

@@ -17,10 +17,10 @@ from hourhand.core.run import ClaimedRun
 from hourhand.ports.target import Result
 from hourhand.targets.addresses import Allowed
 from hourhand.targets.gate import Gate
-from hourhand.targets.guard import GuardedConnector, SystemResolver, require_hook
+from hourhand.targets.guard import GuardedConnector, require_hook
 from hourhand.targets.http_answer import KEPT_BYTES, Answer, connect_timeout_us, failed_call, judge
 from hourhand.targets.http_request import Prepared, Uncallable, body_of, headers_for, prepare
-from hourhand.targets.threads import Threads
+from hourhand.targets.lookups import Lookups
 
 _KEEP_ALIVE_S = 4.0  # below the 5 s after which many servers hang up, so that a kept connection is alive
 _LOOKUPS = 16
@@ -48,7 +48,7 @@ class HttpExecutor:
         self._clock = clock
         self._settings = settings
         self._gate = Gate(total=settings.connections, per_origin=settings.connections_per_origin)
-        self._resolver = SystemResolver(Threads("hourhand-lookup", size=_LOOKUPS, left_behind_max=_LOOKUPS))
+        self._resolver = Lookups("hourhand-lookup", size=_LOOKUPS)
         self._kept: aiohttp.ClientSession | None = None
         self._fresh: aiohttp.ClientSession | None = None
         self._prepared: dict[tuple[object, ...], Prepared | Uncallable] = {}

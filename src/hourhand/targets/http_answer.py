@@ -16,7 +16,6 @@ from hourhand.core.retry import Failure, Outcome
 from hourhand.ports.target import Result
 from hourhand.targets.guard import Refused
 from hourhand.targets.http_request import Uncallable
-from hourhand.targets.threads import ThreadsExhausted
 
 KEPT_BYTES = 4 * 1024
 
@@ -46,7 +45,7 @@ def judge(answer: Answer, now_at: int, *, may_report: bool = True) -> Result:
         if answer.status == 202 and may_report:
             return Result(outcome=Outcome.ACCEPTED)
         return Result(outcome=Outcome.SUCCEEDED, detail={"response": response})
-    error = f"the target answered {_status_words(answer.status)}"
+    error = f"the target answered {status_words(answer.status)}"
     if 300 <= answer.status < 400:
         error += "; redirects are not followed"
     retryable = answer.status >= 500 or answer.status in _RETRYABLE
@@ -105,7 +104,8 @@ def _shown(answer: Answer) -> dict[str, object]:
     return shown
 
 
-def _status_words(status: int) -> str:
+def status_words(status: int) -> str:
+    """A status with its name."""
     try:
         return f"{status} {HTTPStatus(status).phrase}"
     except ValueError:
@@ -119,8 +119,6 @@ def _explained(error: Exception, place: str, timeout_us: int) -> tuple[str, bool
             return f"not called: {error}", True, False
         case aiohttp.InvalidURL():
             return f"not called: the host of {place} is not written in the usual way", True, False
-        case ThreadsExhausted():
-            return f"not called: {error}", True, True
         case aiohttp.ClientConnectorDNSError():
             return f"the name of {place} cannot be resolved ({_os_words(error.os_error)})", True, True
         case aiohttp.ClientConnectorCertificateError():

@@ -7,8 +7,8 @@ import aiohttp
 
 from hourhand import __version__
 from hourhand.targets.addresses import Allowed
-from hourhand.targets.guard import GuardedConnector, Refused, SystemResolver, require_hook
-from hourhand.targets.threads import Threads
+from hourhand.targets.guard import GuardedConnector, Refused, require_hook
+from hourhand.targets.lookups import Lookups
 from hourhand.telemetry import logger
 
 TIMEOUT_S = 10.0
@@ -28,7 +28,7 @@ class Pinger:
         """Ask once; raises nothing."""
         if not self._url:
             return
-        resolver = SystemResolver(Threads("hourhand-ping", size=1, left_behind_max=1))
+        resolver = Lookups("hourhand-ping", size=1)
         try:
             connector = GuardedConnector(self._allowed, resolver=resolver, force_close=True)
             timeout = aiohttp.ClientTimeout(total=TIMEOUT_S)

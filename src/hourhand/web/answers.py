@@ -18,7 +18,7 @@ from hourhand.core.schedule import Occurrence
 from hourhand.core.skipping import Skip
 from hourhand.ports.events import EventType
 from hourhand.ports.reading import DeadGroup, JobMarks
-from hourhand.ports.store import NodeInfo
+from hourhand.ports.store import NodeInfo, SegmentInfo
 from hourhand.services.graphs import GraphView
 from hourhand.services.overview import Sizes, alive
 from hourhand.services.recent import Hour, Minute
@@ -73,8 +73,9 @@ def in_words(job: Job, names: Names) -> str:
     return "once" if rule is None else rule.describe()
 
 
-def status_answer(job: Job, status: Status) -> dict[str, Any]:
-    """What a job is up to, as REQUIREMENTS draws it."""
+def status_answer(status: Status) -> dict[str, Any]:
+    """What a job is up to, in one look."""
+    job = status.job
     return {
         "job_id": format_job_id(job.id),
         "status": status.state,
@@ -210,11 +211,12 @@ def _skipped_time(one: Occurrence, note: str | None) -> dict[str, Any]:
     return {**_time(one), "fires": False, "note": words, "skipped": True}
 
 
-def version_answers(versions: Sequence[Version]) -> list[dict[str, Any]]:
-    """What a job was, and when."""
+def version_answers(versions: Sequence[Version], makers: Mapping[int, str]) -> list[dict[str, Any]]:
+    """What a job was, when, and by whom."""
     return [
         {
             "version": one.version,
+            "by": makers.get(one.version),
             "from": format_instant(one.from_at),
             "to": instant(one.to_at),
             "paused": one.paused,
@@ -260,14 +262,18 @@ def marks_answer(one: JobMarks) -> dict[str, Any]:
     }
 
 
-def overview_answer(sizes: Sizes, hour: Hour, parts: Mapping[str, str], now_at: int) -> dict[str, Any]:
-    """How everything stands."""
+def overview_answer(
+    sizes: Sizes, whose: str | None, hour: Hour, parts: Mapping[str, str], now_at: int
+) -> dict[str, Any]:
+    """How everything stands, or what is one tenant's of it."""
     kinds = Counter(node.kind for node in alive(sizes.nodes, now_at))
     backlog = sizes.backlog
     return {
         "now": format_instant(now_at),
         "parts": parts,
         "sizes": {
+            "tenant": whose,
+            "complete": backlog.complete,
             "jobs": backlog.jobs,
             "planned": backlog.planned,
             "running": backlog.running,
@@ -303,6 +309,19 @@ def node_answer(node: NodeInfo, now_at: int) -> dict[str, Any]:
         "started_at": format_instant(node.started_at),
         "lease_until": format_instant(node.lease_until),
         "alive": node.lease_until > now_at,
+    }
+
+
+def segment_answer(segment: SegmentInfo, nodes: Mapping[int, NodeInfo], now_at: int) -> dict[str, Any]:
+    """A part of all clocks, and who plans it."""
+    node = nodes.get(segment.node_id or 0)
+    return {
+        "segment": segment.segment,
+        "shard": segment.shard,
+        "fence": segment.fence,
+        "node_id": None if segment.node_id is None else f"{segment.node_id:016x}",
+        "name": node and node.name,
+        "alive": node is not None and node.lease_until > now_at,
     }
 
 

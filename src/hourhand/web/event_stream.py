@@ -1,14 +1,13 @@
 """Server-sent events on the wire: frames, keep-alive, and an answer that lets go of its client when it ends."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 import msgspec
 from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from hourhand.core.instant import format_instant
-from hourhand.ports.events import Event
+from hourhand.ports.events import Event, event_document
 from hourhand.services.event_log import Message, Reset, Stats, Subscription
 
 CONTENT_TYPE = "text/event-stream"
@@ -24,11 +23,11 @@ _frames: dict[str, tuple[Event, bytes]] = {}  # of late; many clients get the sa
 
 
 class EventStream(StreamingResponse):
-    """Everything that a subscription gets, until either side ends it."""
+    """Everything that a subscription gets, until either side ends it or its owner is no longer known."""
 
-    def __init__(self, subscription: Subscription) -> None:
+    def __init__(self, subscription: Subscription, still_known: Callable[[], Awaitable[bool]]) -> None:
         self._subscription = subscription
-        super().__init__(_stream(subscription), media_type=CONTENT_TYPE, headers=_HEADERS)
+        super().__init__(_stream(subscription, still_known), media_type=CONTENT_TYPE, headers=_HEADERS)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """ASGI."""
@@ -38,12 +37,16 @@ class EventStream(StreamingResponse):
             self._subscription.close()
 
 
-async def _stream(subscription: Subscription) -> AsyncIterator[bytes]:
+async def _stream(
+    subscription: Subscription, still_known: Callable[[], Awaitable[bool]]
+) -> AsyncIterator[bytes]:
     yield b"retry: %d\n\n" % _RETRY_MS
     if subscription.begins_after is not None:
         # An id without data makes no event, but whoever is cut off before the first knows where to go on.
         yield b"id: %b\n\n" % subscription.begins_after.encode()
     while (messages := await subscription.take(KEEP_ALIVE_S)) is not None:
+        if not await still_known():
+            return
         if not messages:
             yield _KEEP_ALIVE
         for start in range(0, len(messages), _FRAMES_AT_ONCE):
@@ -58,7 +61,7 @@ def frame(message: Message) -> bytes:
             if event is not message:
                 if len(_frames) >= _MAX_FRAMES_KEPT:
                     _frames.clear()
-                text = _frame(message.id, message.type, event_answer(message))
+                text = _frame(message.id, message.type, event_document(message))
                 _frames[message.id] = (message, text)
             return text
         case Stats():
@@ -66,18 +69,6 @@ def frame(message: Message) -> bytes:
             return _frame(message.last_id, "stats", body)
         case Reset():
             return _frame(message.last_id, "reset", {})
-
-
-def event_answer(event: Event) -> dict[str, Any]:
-    """An event as clients read it."""
-    return {
-        "id": event.id,
-        "type": event.type,
-        "at": format_instant(event.at),
-        "job_id": event.public_job_id,
-        "run_id": event.run_id,
-        "data": event.data,
-    }
 
 
 def _frame(event_id: str, kind: str, body: dict[str, Any]) -> bytes:

@@ -14,6 +14,7 @@ from hourhand.core.schedule.errors import nearest
 from hourhand.errors import Invalid
 from hourhand.web.fields import shown
 from hourhand.web.json_text import json_kind
+from hourhand.web.plain_texts import pointer_to
 from hourhand.web.report_document import ReportDocument
 from hourhand.web.schema import (
     BackfillDocument,
@@ -24,14 +25,19 @@ from hourhand.web.schema import (
     HttpTargetDocument,
     JobDocument,
     MisfireDocument,
+    OperationDocument,
+    OperationFilterDocument,
     PauseDocument,
     PythonTargetDocument,
+    QuotaDocument,
     RetryDocument,
     RunDocument,
     ScheduleDocument,
     ShellTargetDocument,
     SkipDocument,
+    TokenDocument,
 )
+from hourhand.web.webhook_document import WebhookDocument
 
 TARGET_KINDS = ("http", "python", "shell")
 _LATER_TARGETS = ("grpc", "container")
@@ -62,6 +68,7 @@ _MAX_FAULTS = 50
 
 Document = TypeVar(
     "Document",
+    QuotaDocument,
     JobDocument,
     PauseDocument,
     SkipDocument,
@@ -71,7 +78,10 @@ Document = TypeVar(
     RunDocument,
     ScheduleDocument,
     DeadFilterDocument,
+    OperationDocument,
     ReportDocument,
+    TokenDocument,
+    WebhookDocument,
 )
 
 
@@ -100,11 +110,6 @@ def told(fault: Fault) -> str:
     if fault.got is not None:
         words += f", got {fault.got}"
     return f"{words}; {fault.hint}" if fault.hint else words
-
-
-def pointer_to(steps: Iterable[str | int]) -> str:
-    """A JSON pointer."""
-    return "".join("/" + str(step).replace("~", "~0").replace("/", "~1") for step in steps)
 
 
 def unknown_field(
@@ -150,7 +155,10 @@ def _target_fault(value: Any) -> Fault:
 
 
 def _known(model: type[BaseModel], steps: tuple[str | int, ...]) -> list[str]:
-    at = _NESTED.get(tuple(str(step) for step in steps), model)
+    place = tuple(str(step) for step in steps)
+    at = _NESTED.get(place, model)
+    if model is OperationDocument and place == ("filter",):
+        at = OperationFilterDocument
     return [info.alias or name for name, info in at.model_fields.items()]
 
 

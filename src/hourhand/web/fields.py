@@ -8,23 +8,27 @@ from collections.abc import Callable
 from enum import IntEnum, StrEnum
 from typing import Annotated, Any, TypeVar
 
-from pydantic import PlainValidator, WithJsonSchema
+from pydantic import BeforeValidator, PlainValidator, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
+from hourhand.core.access import Role
 from hourhand.core.backfill import MAX_RATE, Order, parse_rate
 from hourhand.core.instant import GIVEN_YEARS, OutOfYears, parse_duration, parse_given_instant
 from hourhand.core.model import (
     MAX_CONCURRENCY,
     Delivery,
     Durability,
+    JobState,
     MisfirePolicy,
     Overlap,
     Priority,
 )
+from hourhand.core.operation import Action
 from hourhand.core.schedule import Fold, Gap
 from hourhand.web.json_text import json_kind
 
 UNLIMITED = "unlimited"
+MAX_CONDITION = 200  # characters of a text in a filter, in queries and documents
 HTTP_METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 
 _DURATION_EXPECTED = 'a duration such as "1h30m", "250ms" or a number of seconds'
@@ -124,6 +128,15 @@ def _method(value: object) -> str:
     raise misfit(f"one of {', '.join(HTTP_METHODS)}", shown(value))
 
 
+def _condition(value: object) -> object:
+    if value is None or value == "":
+        got = "null" if value is None else "an empty text"
+        raise misfit("something to match", got, "leave the condition out where it does not matter")
+    if isinstance(value, str) and len(value) > MAX_CONDITION:
+        raise misfit(f"at most {MAX_CONDITION} characters", f"{len(value):,} characters")
+    return value
+
+
 def _checked(
     validate: Callable[[object], Any], schema: dict[str, Any]
 ) -> tuple[PlainValidator, WithJsonSchema]:
@@ -144,7 +157,10 @@ Concurrency = Annotated[
 Rate = Annotated[
     int, *_checked(_rate, {"anyOf": [{"type": "string"}, {"type": "number", "exclusiveMinimum": 0}]})
 ]
+ActionWord = Annotated[Action, one_of(Action), words(Action)]
+JobStateWord = Annotated[JobState, one_of(JobState), words(JobState)]
 OrderWord = Annotated[Order, one_of(Order), words(Order)]
+RoleWord = Annotated[Role, one_of(Role), words(Role)]
 Method = Annotated[str, *_checked(_method, {"type": "string", "enum": list(HTTP_METHODS)})]
 PriorityWord = Annotated[Priority, one_of(Priority), words(Priority)]
 DurabilityWord = Annotated[Durability, one_of(Durability), words(Durability)]
@@ -153,3 +169,16 @@ OverlapWord = Annotated[Overlap, one_of(Overlap), words(Overlap)]
 MisfireWord = Annotated[MisfirePolicy, one_of(MisfirePolicy), words(MisfirePolicy)]
 GapWord = Annotated[Gap, one_of(Gap), words(Gap)]
 FoldWord = Annotated[Fold, one_of(Fold), words(Fold)]
+
+# Conditions of a filter: one that says nothing is refused, for it would match everything.
+_SAYS_SOMETHING = BeforeValidator(_condition)
+TextCondition = Annotated[
+    str | None,
+    _SAYS_SOMETHING,
+    WithJsonSchema({"type": "string", "minLength": 1, "maxLength": MAX_CONDITION}),
+]
+InstantCondition = Annotated[
+    Instant | None, _SAYS_SOMETHING, WithJsonSchema({"type": "string", "format": "date-time"})
+]
+StateCondition = Annotated[JobStateWord | None, _SAYS_SOMETHING, words(JobState)]
+SwitchCondition = Annotated[bool | None, _SAYS_SOMETHING, WithJsonSchema({"type": "boolean"})]

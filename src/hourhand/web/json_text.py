@@ -1,7 +1,7 @@
 """JSON as it comes in: read once, with the place of what is wrong; payloads kept as the bytes that came.
 
-Owns the limits of JSON itself: depth, no NaN, finite numbers, size of a payload. What the fields of a
-document mean is `documents`'.
+Owns the limits of JSON itself: depth, no NaN, finite numbers, texts that can be kept, size of a payload. What the
+fields of a document mean is `documents`'.
 """
 
 import re
@@ -11,6 +11,7 @@ import msgspec
 
 from hourhand.core.fault import Fault
 from hourhand.errors import Invalid, TooLarge
+from hourhand.web.plain_texts import check_texts
 from hourhand.web.refusals import MalformedJson
 
 MAX_DEPTH = 64
@@ -19,8 +20,14 @@ NULL = msgspec.Raw(b"null")
 _DECODER = msgspec.json.Decoder()
 _ENCODER = msgspec.json.Encoder()
 _SORTED = msgspec.json.Encoder(order="sorted")
+_NUL = b"\\u0000"  # as JSON has it: no other form of it is a part of a text
 _PLACE = re.compile(r" \(byte (\d+)\)$")
 _NOT_FINITE = re.compile(rb"-?(NaN|Infinity)")
+# The first escape of half a character: everything before it, pairs included, is passed over in one go.
+_HALF_A_CHARACTER = re.compile(
+    rb"(?:[^\\]++|\\(?:u[dD][89abAB][\da-fA-F]{2}\\u[dD][c-fC-F]|(?!u[dD][89a-fA-F]).))*+(\\u[dD][\da-fA-F]{3})",
+    re.DOTALL,
+)
 # A text that does not end is one text too: to look for its end from each quote in it would take for ever.
 _ALL_BUT_BRACKETS = re.compile(rb'"(?:[^"\\]|\\.)*+"?|[^\[\]{}"]+', re.DOTALL)
 _ONE_KIND = bytes.maketrans(b"{}", b"[]")
@@ -43,8 +50,11 @@ def read_json(text: bytes) -> Any:
         raise _explained(text, error) from None
 
 
-def read_object(text: bytes, expected: str) -> dict[str, Any]:
-    """A JSON object; Invalid where the text means something else."""
+def read_object(text: bytes, expected: str, *, any_text: bool = False) -> dict[str, Any]:
+    """A JSON object; Invalid where the text means something else, or has texts that cannot be kept.
+
+    A payload is kept as bytes and may have any; `any_text`: so may everything else, since who keeps it sees to it.
+    """
     value = read_json(text) if text.strip() else None
     if not isinstance(value, dict):
         got = json_kind(value) if text.strip() else "an empty body"
@@ -52,6 +62,8 @@ def read_object(text: bytes, expected: str) -> dict[str, Any]:
             f"expected {expected}, got {got}",
             [Fault(pointer="", expected=f"{expected}, a JSON object", got=got)],
         )
+    if _NUL in text and not any_text:
+        check_texts(value, but=("payload",))
     return value
 
 
@@ -148,8 +160,14 @@ def _explained(text: bytes, error: msgspec.DecodeError | UnicodeDecodeError) -> 
             f"expected finite numbers, got {got}", [Fault(pointer="", expected="finite numbers", got=got)]
         )
     reason = _PLACE.sub("", words).removeprefix("JSON is malformed: ")
-    if not found:
-        reason = "the text ends too early"
+    if not found or "surrogate" in reason:
+        half = _HALF_A_CHARACTER.match(text)
+        reason = (
+            f"{half[1].decode()} is half of a character (a surrogate without its pair)"
+            if half
+            else "the text ends too early"
+        )
+        place = half.start(1) if half else place
     got = f"{reason} at {_line_and_column(text, place)}"
     return MalformedJson(f"the body is not JSON: {got}", [Fault(pointer="", expected="JSON", got=got)])
 

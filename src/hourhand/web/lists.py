@@ -6,7 +6,7 @@ from fastapi import Request
 from hourhand.core.fault import Fault
 from hourhand.errors import TooLarge
 from hourhand.web.faults import refusal
-from hourhand.web.guards import LIST_BYTES
+from hourhand.web.guards import LIST_BYTES, announces_more
 from hourhand.web.json_text import json_kind, read_json
 from hourhand.web.requests import check_json
 
@@ -28,8 +28,8 @@ async def listed_documents(request: Request, longest: int, *, else_: str = "in p
 
 
 async def _body(request: Request, else_: str) -> bytes:
-    announced = request.headers.get("content-length", "")
-    if announced.isdigit() and int(announced) > LIST_BYTES:
+    announced = request.headers.get("content-length", "").encode("latin-1")
+    if announces_more(announced, LIST_BYTES):
         raise _too_large(else_)
     parts, size_bytes = [], 0
     check_json(request)

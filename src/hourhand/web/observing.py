@@ -14,6 +14,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from hourhand.clock import Clock
 from hourhand.core.instant import SECOND_US
 from hourhand.web.problems import REQUEST_ID, answer_unexpected
+from hourhand.web.request_limit import RATE_HEADERS
 
 _PLAIN_WORD = re.compile(rb"[A-Za-z0-9._:/+=@-]{1,128}")
 _BUCKETS_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
@@ -68,6 +69,7 @@ class Observer:
                 headers = MutableHeaders(scope=message)
                 headers["x-request-id"] = request_id
                 headers["x-content-type-options"] = "nosniff"
+                headers.update(scope.get(RATE_HEADERS, {}))
             await send(message)
 
         try:

@@ -12,6 +12,9 @@ from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
 from hourhand import __version__
+from hourhand.web.access import ROLE
+from hourhand.web.headers import describe_headers
+from hourhand.web.keeping import KEYED_METHODS
 from hourhand.web.problems import CONTENT_TYPE, Problem
 from hourhand.web.report_document import ReportDocument
 from hourhand.web.schema import (
@@ -19,11 +22,15 @@ from hourhand.web.schema import (
     DeadRequeueDocument,
     DeadSelectionDocument,
     JobDocument,
+    OperationDocument,
     PauseDocument,
+    QuotaDocument,
     RunDocument,
     ScheduleDocument,
     SkipDocument,
+    TokenDocument,
 )
+from hourhand.web.webhook_document import WebhookDocument, WebhookPatch
 
 _REFERENCE = "#/components/schemas/{model}"
 _DOCUMENTS = (
@@ -34,15 +41,21 @@ _DOCUMENTS = (
     DeadRequeueDocument,
     SkipDocument,
     BackfillDocument,
+    OperationDocument,
     ScheduleDocument,
     ReportDocument,
+    TokenDocument,
+    WebhookDocument,
+    WebhookPatch,
+    QuotaDocument,
     Problem,
 )
 _MEANINGS = {
     400: "The body is not JSON.",
-    401: "The token is missing or of something else.",
+    401: "There is no token, or one that proves nothing.",
     403: "Host or Origin is not ours, or the operator's settings forbid it.",
     404: "There is no such thing.",
+    408: "The body stopped coming.",
     409: "It clashes with what is there.",
     410: "The attempt's deadline has passed.",
     412: "The job changed since it was read.",
@@ -53,8 +66,18 @@ _MEANINGS = {
     500: "Something unexpected; the log has it under the request id.",
     503: "The store cannot be reached or cannot write right now.",
 }
-_ALWAYS = (403, 422, 500, 503)
-_WITH_BODY = (400, 413, 415)
+_ALWAYS = (401, 403, 422, 429, 500, 503)
+_WITH_BODY = (400, 408, 413, 415)
+
+
+SCHEME = "bearer"
+_SECURITY = {
+    SCHEME: {
+        "type": "http",
+        "scheme": "bearer",
+        "description": "An API token or a JWT. Not asked for where the process listens on loopback only.",
+    }
+}
 
 
 def problems(*statuses: int, body: bool = False) -> dict[int | str, dict[str, Any]]:
@@ -66,14 +89,23 @@ def problems(*statuses: int, body: bool = False) -> dict[int | str, dict[str, An
 
 def takes(model: type[BaseModel], *media_types: str, required: bool = True) -> dict[str, Any]:
     """The `openapi_extra` of a route that takes a document."""
-    schema = {"$ref": _REFERENCE.format(model=model.__name__)}
+    schema: dict[str, Any] = {"$ref": _REFERENCE.format(model=model.__name__)}
+    if not required:  # saying nothing is as good as leaving it out
+        schema = {"anyOf": [schema, {"type": "null"}]}
     content = {media_type: {"schema": schema} for media_type in media_types or ("application/json",)}
     return {"requestBody": {"required": required, "content": content}}
 
 
+def gives_lines(model: type[BaseModel]) -> dict[int | str, dict[str, Any]]:
+    """The `responses` of a route that also answers line by line, for who asks so."""
+    lines = {"schema": {"$ref": _REFERENCE.format(model=model.__name__)}}
+    return {200: {"content": {"application/x-ndjson": lines}}}
+
+
 def takes_many(model: type[BaseModel], longest: int, *, lines: bool = True) -> dict[str, Any]:
     """The `openapi_extra` of a route that takes documents as a list, or also line by line."""
-    one = {"$ref": _REFERENCE.format(model=model.__name__)}
+    # What is wrong with one of them is told in its own result, so that the request as a whole is fine.
+    one = {"anyOf": [{"$ref": _REFERENCE.format(model=model.__name__)}, {}]}
     content: dict[str, Any] = {
         "application/json": {"schema": {"type": "array", "items": one, "maxItems": longest}}
     }
@@ -96,6 +128,32 @@ def describe(app: FastAPI) -> dict[str, Any]:
         _, shapes = models_json_schema(
             [(model, "validation") for model in _DOCUMENTS], ref_template=_REFERENCE
         )
-        document.setdefault("components", {}).setdefault("schemas", {}).update(shapes["$defs"])
+        components = document.setdefault("components", {})
+        components.setdefault("schemas", {}).update(shapes["$defs"])
+        components["securitySchemes"] = _SECURITY
+        _complete(document)
+        describe_headers(document)
         app.openapi_schema = document
     return app.openapi_schema
+
+
+def _complete(document: dict[str, Any]) -> None:
+    """What the framework cannot know: who may, what a dry run answers, and that a request may come with a key."""
+    for methods in document["paths"].values():
+        for method, operation in methods.items():
+            role = operation.get(ROLE)
+            operation["security"] = [] if role is None else [{SCHEME: []}]
+            if role is not None:
+                operation["description"] += f"\n\nNeeds the role {role}."
+                if method.upper() in KEYED_METHODS:
+                    for status, told in problems(409, 422).items():
+                        operation["responses"].setdefault(str(status), told)
+            _tell_dry_run(operation)
+
+
+def _tell_dry_run(operation: dict[str, Any]) -> None:
+    responses = operation["responses"]
+    takes_it = any(one["name"] == "dry_run" for one in operation.get("parameters", ()))
+    done = next((status for status in ("201", "202") if status in responses), None)
+    if takes_it and done is not None and "200" not in responses:
+        responses["200"] = {**responses[done], "description": "What would be, where dry_run is true."}

@@ -21,6 +21,7 @@ _TYPES = {
     ".html": "text/html; charset=utf-8",
 }  # whatever else lies there is not served
 _INDEX = "index.html"
+_LOGIN = "login.html"
 _FIRST_SCRIPT = "theme.js"  # the one classic script; all others are modules
 
 
@@ -37,6 +38,7 @@ class Page(msgspec.Struct, frozen=True, kw_only=True):
     """The document that every view begins with, and what it loads."""
 
     index: Asset
+    login: str  # the form for those who are not known yet; has places for a message and an address
     assets: Mapping[str, Asset]
     tag: str  # over all of them
 
@@ -45,10 +47,15 @@ class Page(msgspec.Struct, frozen=True, kw_only=True):
 def page() -> Page:
     """The page, read and packed at the first call."""
     found = dict(_walk(files("hourhand.web") / "page", ""))
-    index = found.pop(_INDEX)
+    index, login = found.pop(_INDEX), found.pop(_LOGIN)
     tag = _sum(b"".join(name.encode() + body for name, body in sorted(found.items())))
     assets = {name: _asset(name, body) for name, body in found.items()}
-    return Page(index=_asset(_INDEX, _filled(index, tag, found)), assets=assets, tag=tag)
+    return Page(
+        index=_asset(_INDEX, _filled(index, tag, found)),
+        login=_filled(login, tag, found).decode(),
+        assets=assets,
+        tag=tag,
+    )
 
 
 def _filled(index: bytes, tag: str, found: Mapping[str, bytes]) -> bytes:

@@ -14,12 +14,31 @@ from hourhand.core.model import Job, OnceTiming
 from hourhand.core.specification import MAX_NAME
 from hourhand.services.jobs import NewJob
 from hourhand.web.documents import RULES, DocumentRules, job_document, parse_document
-from hourhand.web.faults import refusal
+from hourhand.web.faults import refusal, unknown_field
 from hourhand.web.json_text import read_document
-from hourhand.web.schema import READ_ONLY, target_kind
+from hourhand.web.plain_texts import pointer_to
+from hourhand.web.schema import (
+    READ_ONLY,
+    DstDocument,
+    HttpTargetDocument,
+    MisfireDocument,
+    PythonTargetDocument,
+    RetryDocument,
+    ShellTargetDocument,
+    target_kind,
+)
 
 _BELONGS_TO = {"cron": ("tz", "dst"), "every": ("phase",), "at": (), "after": ("wait",)}
 _SCHEDULE_FIELDS = frozenset({"cron", "tz", "dst", "every", "phase", "at", "after", "wait"})
+_FIELDS_IN = {
+    name: frozenset(field for shape in shapes for field in shape.model_fields)
+    for name, shapes in (
+        ("dst", (DstDocument,)),
+        ("retry", (RetryDocument,)),
+        ("misfire", (MisfireDocument,)),
+        ("target", (HttpTargetDocument, PythonTargetDocument, ShellTargetDocument)),
+    )
+}
 _COPY = " (copy)"
 _HINTS = {
     "state": "pause and resume by POST …/pause and …/resume, or patch paused",
@@ -34,6 +53,7 @@ def read_patch(text: bytes) -> dict[str, Any]:
         Fault(pointer=f"/{name}", expected="a field that can be changed", got=name, hint=_HINTS.get(name))
         for name in sorted(READ_ONLY & patch.keys())
     ]
+    faults += _strange_resets(patch)
     if faults:
         raise refusal(faults)
     return patch
@@ -82,6 +102,20 @@ def merged(value: Any, patch: Any) -> Any:
         else:
             result[name] = merged(result.get(name), change)
     return result
+
+
+def _strange_resets(patch: dict[str, Any]) -> list[Fault]:
+    """Fields of nested objects that are set to null and do not exist: merging would lose them without a word.
+
+    A target may name those of every kind, since what another kind has goes with it.
+    """
+    return [
+        unknown_field(pointer_to([name, field]), field, known)
+        for name, known in _FIELDS_IN.items()
+        if isinstance(patch.get(name), dict)
+        for field, value in patch[name].items()
+        if value is None and field not in known
+    ]
 
 
 def _copy_name(name: str) -> str:

@@ -16,9 +16,10 @@ from starlette.responses import Response
 from starlette.types import Scope
 
 from hourhand.core.fault import Fault
-from hourhand.errors import HourhandError, Invalid, Overloaded, Unavailable, WrongToken
+from hourhand.errors import HourhandError, InFlight, Invalid, Overloaded, Unavailable, WrongToken
 from hourhand.web.faults import told
 from hourhand.web.fields import shown
+from hourhand.web.refusals import Unforeseen
 
 CONTENT_TYPE = "application/problem+json"
 REQUEST_ID = "hourhand.request_id"  # where a request's id stands in its ASGI scope
@@ -30,6 +31,7 @@ _TITLES = {
     403: "Not allowed",
     404: "Not found",
     405: "Not a method of this route",
+    408: "The request stopped coming",
     409: "It clashes with what is there",
     410: "Too late",
     412: "The job changed meanwhile",
@@ -37,6 +39,7 @@ _TITLES = {
     415: "Not a content type of this route",
     422: "Something in the request is wrong",
     429: "Too much at once",
+    431: "The headers are too large",
     500: "Something went wrong here",
     503: "The store cannot be reached or cannot write right now",
 }
@@ -95,7 +98,7 @@ def problem_of(error: HourhandError, request_id: str | None = None) -> dict[str,
 def answer_error(error: HourhandError, scope: Scope) -> Response:
     """The answer for one of our errors."""
     headers = {}
-    if isinstance(error, Overloaded):
+    if isinstance(error, Overloaded | InFlight):
         headers["Retry-After"] = str(error.retry_after_s)
     elif isinstance(error, Unavailable):
         headers["Retry-After"] = "1"
@@ -104,8 +107,21 @@ def answer_error(error: HourhandError, scope: Scope) -> Response:
     return _response(problem_of(error, scope.get(REQUEST_ID)), headers)
 
 
+def bad_parameters(error: RequestValidationError, scope: Scope) -> Response:
+    """The answer for parameters that the framework found wrong."""
+    faults = [_parameter_fault(found) for found in error.errors()]
+    return answer_error(Invalid(told(faults[0]), faults), scope)
+
+
 def answer_unexpected(error: Exception, scope: Scope) -> Response:
-    """The answer for what should not have happened; the log has the rest."""
+    """The answer for what should not have happened."""
+    return answer_error(in_our_words(error, scope), scope)
+
+
+def in_our_words(error: Exception, scope: Scope) -> HourhandError:
+    """An error as people may see it; what should not have happened is told to the log."""
+    if isinstance(error, HourhandError):
+        return error
     request_id = scope.get(REQUEST_ID)
     _LOG.error(
         "request failed",
@@ -115,8 +131,7 @@ def answer_unexpected(error: Exception, scope: Scope) -> Response:
         error=type(error).__name__,
         exc_info=error,
     )
-    detail = f"an unexpected error; the log names it by the request id {request_id}"
-    return _response(_problem(500, "internal", detail, request_id=request_id, retryable=True), {})
+    return Unforeseen(f"an unexpected error; the log names it by the request id {request_id}")
 
 
 def install(app: FastAPI, methods_at: Callable[[str], Sequence[str]]) -> None:
@@ -138,8 +153,7 @@ async def _on_our_error(request: Request, error: Exception) -> Response:
 
 async def _on_bad_parameters(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
-    faults = [_parameter_fault(found) for found in error.errors()]
-    return answer_error(Invalid(told(faults[0]), faults), request.scope)
+    return bad_parameters(error, request.scope)
 
 
 def _http_problem(error: HTTPException, scope: Scope, methods: Sequence[str]) -> Response:

@@ -1,4 +1,4 @@
-"""Errors that only HTTP knows: bodies that cannot be read, or come as something else than JSON.
+"""Errors that only HTTP knows: headers without end, bodies that cannot be read, or come as something else than JSON.
 
 They stand in the same tree as all others, so that one place turns them into problem+json.
 """
@@ -19,6 +19,37 @@ class UnsupportedContent(HourhandError):
     code = "unsupported_content_type"
     status = 415
     exit_code = 2
+
+
+class Unforeseen(HourhandError):
+    """Something that should not have happened; the log has the rest."""
+
+    code = "internal"
+    retryable = True
+
+
+class LongHead(HourhandError):
+    """The request's line and headers are longer than anybody needs."""
+
+    code = "headers_too_large"
+    status = 431
+    exit_code = 2
+
+
+class SlowHead(HourhandError):
+    """The request's line and headers did not come to an end."""
+
+    code = "slow_headers"
+    status = 408
+    retryable = True
+
+
+class SlowBody(HourhandError):
+    """The body stopped coming."""
+
+    code = "slow_body"
+    status = 408
+    retryable = True
 
 
 class WrongHost(HourhandError):

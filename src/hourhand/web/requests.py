@@ -1,10 +1,10 @@
 """What routes read of a request beside its document: bodies, ids, versions, times and known parameters."""
 
 import re
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from typing import Annotated, Any
 
-from fastapi import Header, Query
+from fastapi import Depends, Header, Query
 from fastapi.routing import APIRoute
 from starlette.requests import Request
 from starlette.responses import Response
@@ -12,13 +12,23 @@ from starlette.responses import Response
 from hourhand.core.fault import Fault
 from hourhand.core.identity import RunKey, parse_job_id, parse_run_id
 from hourhand.core.instant import GIVEN_YEARS, OutOfYears, parse_given_instant
-from hourhand.errors import Invalid, NotFound
-from hourhand.web.faults import pointer_to, refusal, unknown_field
+from hourhand.errors import HourhandError, Invalid, NotFound
+from hourhand.ports.acting import Actor, acting_for
+from hourhand.web.access import CALLER, ROLE, Access, Caller, access_of, admitted
+from hourhand.web.context import caller_of, context_of
+from hourhand.web.direct import Handler, with_short_cut
+from hourhand.web.faults import refusal, unknown_field
 from hourhand.web.json_text import read_object
+from hourhand.web.keeping import KEYED_METHODS, carried_out_once
+from hourhand.web.plain_texts import NUL, nul_fault, pointer_to, refused
+from hourhand.web.problems import REQUEST_ID
 from hourhand.web.refusals import UnsupportedContent
 
 JSON = "application/json"
 NDJSON = ("application/x-ndjson", "application/ndjson", "application/jsonl")
+IF_MATCH = "If-Match"
+IF_NONE_MATCH = "If-None-Match"
+ANY = "*"
 _BARE_PLUS = re.compile(r"(?<=\d) (?=\d\d:\d\d$)")  # a plus sign that nobody escaped
 _ENTITY_TAG = re.compile(r'(?:W/)?"(\d{1,18})"')
 
@@ -31,6 +41,58 @@ RequestKey = Annotated[
     Header(alias="Idempotency-Key", max_length=255, description="The same key gives the same run."),
 ]
 CursorText = Annotated[str | None, Query(description="Where to go on: `next_cursor` of the page before.")]
+
+
+IfMatch = Annotated[str | None, Header(alias=IF_MATCH)]
+KnownTags = Annotated[str | None, Header(alias=IF_NONE_MATCH)]
+
+
+async def _version_in(request: Request, if_match: IfMatch = None) -> int | None:
+    if IF_NONE_MATCH in request.headers:  # by its id nothing can be created
+        raise _wrong_header(request, IF_NONE_MATCH, "it with GET, or as * with PUT of /jobs/by-key alone")
+    return _matching_version(request)
+
+
+async def _wanted_by_key(
+    request: Request, if_match: IfMatch = None, if_none_match: KnownTags = None
+) -> tuple[int | None, bool | None]:
+    version = _matching_version(request)
+    if IF_NONE_MATCH in request.headers:
+        if _header(request, IF_NONE_MATCH) != ANY:
+            raise _wrong_header(request, IF_NONE_MATCH, "*, which lets a key be created and never changed")
+        return version, False
+    return version, True if _header(request, IF_MATCH) == ANY else None
+
+
+def _matching_version(request: Request) -> int | None:
+    text = _header(request, IF_MATCH)
+    if text is None or text == ANY:
+        return None
+    found = _ENTITY_TAG.fullmatch(text)
+    if found is None:
+        raise _wrong_header(request, IF_MATCH, 'the ETag of the job, such as "3"')
+    return int(found[1])
+
+
+def _header(request: Request, name: str) -> str | None:
+    """What a header says; one that comes several times is a list of all."""
+    given = request.headers.getlist(name)
+    return ", ".join(given).strip() if given else None
+
+
+def _wrong_header(request: Request, name: str, expected: str) -> Invalid:
+    got = repr((_header(request, name) or "")[:60])
+    return Invalid(
+        f"{name}: expected {expected}", [Fault(pointer="", expected=f"{name}: {expected}", got=got)]
+    )
+
+
+# The version that If-Match asks for; None when it does not ask or takes any: what is not there is not found. Invalid
+# with If-None-Match, which a change must not pass over.
+ExpectedVersion = Annotated[int | None, Depends(_version_in)]
+# The version that If-Match asks for, and whether anything must be there: True by `If-Match: *`, False by
+# `If-None-Match: *`.
+ExpectedByKey = Annotated[tuple[int | None, bool | None], Depends(_wanted_by_key)]
 
 
 async def json_body(request: Request) -> bytes:
@@ -61,17 +123,56 @@ def content_type(request: Request) -> str:
     return request.headers.get("content-type", "").partition(";")[0].strip().lower()
 
 
-class StrictRoute(APIRoute):
-    """A route that refuses query parameters it does not have."""
+class GuardedRoute(APIRoute):
+    """A route that asks who is there before it looks at anything else; see `web.access`."""
 
-    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+    def __init__(self, path: str, endpoint: Callable[..., Any], **given: Any) -> None:
+        super().__init__(path, endpoint, **given)
+        if self.access.role is not None:
+            self.openapi_extra = {**(self.openapi_extra or {}), ROLE: self.access.role.value}
+
+    @property
+    def access(self) -> Access:
+        """What it asks of its callers."""
+        return access_of(self.endpoint, self.methods or set())
+
+    def get_route_handler(self) -> Handler:
+        """FastAPI's handler behind the guard."""
+        handle, access = self.get_inner_handler(), self.access
+        if access.role is None:
+            return handle
+
+        async def guarded(request: Request) -> Response:
+            web = context_of(request)
+            principal = await web.identity.of(request)
+            await web.request_limit.admit(principal, request.scope)
+            request.scope[CALLER] = admitted(principal, access, request)
+            with acting_for(_actor(request)):
+                if request.method in KEYED_METHODS:
+                    web, tenant = caller_of(request)
+                    return await carried_out_once(request, tenant, web.repeats, handle)
+                return await handle(request)
+
+        return guarded
+
+    def get_inner_handler(self) -> Handler:
+        """What is asked once the caller may."""
+        return with_short_cut(self, super().get_route_handler())
+
+
+class StrictRoute(GuardedRoute):
+    """A guarded route that refuses query parameters it does not have, and texts that nothing can have."""
+
+    def get_inner_handler(self) -> Handler:
         """FastAPI's handler behind the check."""
-        handle = super().get_route_handler()
+        handle = super().get_inner_handler()
         known = {field.alias for field in self.dependant.query_params}
 
         async def strict(request: Request) -> Response:
             if request.scope["query_string"]:
                 _check_parameters(request, known)
+            if NUL in request.scope["path"]:
+                raise _nothing_has_nul(request)
             return await handle(request)
 
         return strict
@@ -123,27 +224,52 @@ def api_prefix(request: Request) -> str:
     return path[: path.index("/v1") + 3]
 
 
-def expected_version(request: Request) -> int | None:
-    """The version that If-Match asks for; None when it does not ask or takes any."""
-    text = request.headers.get("if-match")
-    if text is None or text.strip() == "*":
-        return None
-    found = _ENTITY_TAG.fullmatch(text.strip())
-    if found is None:
-        fault = Fault(pointer="", expected='If-Match: the ETag of the job, such as "3"', got=repr(text[:60]))
-        raise Invalid('If-Match: expected the ETag of the job, such as "3"', [fault])
-    return int(found[1])
+def is_known(tags: str | None, tag: str) -> bool:
+    """Whether If-None-Match names what would be answered."""
+    text = tags or ""
+    return text.strip() == "*" or tag in (one.strip().removeprefix("W/") for one in text.split(","))
 
 
 def prefers_representation(request: Request) -> bool:
     """Whether the client wants the whole job back (RFC 7240)."""
-    return "return=representation" in request.headers.get("prefer", "").replace(" ", "").lower()
+    return _prefers(request, "return=representation")
+
+
+def prefers_minimal(request: Request) -> bool:
+    """Whether the client wants nothing back but the headers."""
+    return _prefers(request, "return=minimal")
+
+
+def _prefers(request: Request, preference: str) -> bool:
+    return preference in request.headers.get("prefer", "").replace(" ", "").replace('"', "").lower()
+
+
+def _actor(request: Request) -> Actor:
+    caller: Caller = request.scope[CALLER]
+    return Actor(
+        subject=caller.principal.subject, via=caller.principal.via, request_id=request.scope.get(REQUEST_ID)
+    )
 
 
 def _check_parameters(request: Request, known: set[str]) -> None:
     names = [name for name in request.query_params if name not in known]
     if not names:
+        if b"%00" in request.scope["query_string"]:
+            _check_for_nul(request)
         return
     faults = [unknown_field(f"?{name}", name, known, "a query parameter of this route") for name in names]
     allowed, named = ", ".join(sorted(known)) or "none", ", ".join(name[:60] for name in names)
     raise Invalid(f"no such query parameter: {named}; allowed: {allowed}", faults)
+
+
+def _check_for_nul(request: Request) -> None:
+    named = [name for name, text in request.query_params.multi_items() if NUL in text]
+    if named:
+        raise refused([nul_fault(f"?{name}") for name in dict.fromkeys(named)])
+
+
+def _nothing_has_nul(request: Request) -> HourhandError:
+    """No id has it, so there is nothing of that id; a key is what somebody wants something to have."""
+    if NUL in request.path_params.get("key", ""):
+        return refused([nul_fault("/key")])
+    return NotFound("there is nothing whose id has the character NUL (U+0000)")

@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag
 
 from hourhand.core.model import NO_RETRY_CODES
 from hourhand.web.fields import (
+    ActionWord,
     Concurrency,
     DeliveryWord,
     DurabilityWord,
@@ -17,12 +18,17 @@ from hourhand.web.fields import (
     FoldWord,
     GapWord,
     Instant,
+    InstantCondition,
     Method,
     MisfireWord,
     OrderWord,
     OverlapWord,
     PriorityWord,
     Rate,
+    RoleWord,
+    StateCondition,
+    SwitchCondition,
+    TextCondition,
 )
 
 _CONFIG = ConfigDict(extra="forbid", strict=True, frozen=True, hide_input_in_errors=True)
@@ -50,6 +56,21 @@ def _field(description: str, example: Any, default: Any = None, **more: Any) -> 
         description=description,
         examples=[example],
         json_schema_extra={"default": default},
+        **more,
+    )
+
+
+def _without_default(schema: dict[str, Any]) -> None:
+    schema.pop("default", None)
+
+
+def _condition(description: str, example: Any, **more: Any) -> Any:
+    """A condition of a filter: one that is left out holds for all, and has no value that says so."""
+    return Field(
+        default=None,
+        description=description,
+        examples=[example],
+        json_schema_extra=_without_default,
         **more,
     )
 
@@ -265,15 +286,43 @@ class BackfillDocument(BaseModel):
     )
 
 
+class TokenDocument(BaseModel):
+    """An API token to be made."""
+
+    model_config = _CONFIG
+
+    name: str = Field(description="What it is for; shown with all that is done by it.", examples=["ci"])
+    role: RoleWord | None = _field("What its owner may do.", "editor", "viewer")
+    tenant: str | None = _field(
+        'Whose jobs it is for, the caller\'s own unless given; "*": of those who run the system.', "acme"
+    )
+    expires_in: Duration | None = _field("How long it holds; for ever unless given.", "90d")
+    expires_at: Instant | None = _field("Until when it holds, instead.", "2027-11-16T08:00:00Z")
+
+
+class QuotaDocument(BaseModel):
+    """What a tenant may have; 0: no limit, null: as the settings say."""
+
+    model_config = _CONFIG
+
+    jobs: int | None = _field("Jobs.", 10_000)
+    runs_per_minute: int | None = _field("Runs a minute, scheduled and asked for.", 600)
+    payload_bytes: int | None = _field("Bytes of one job's payload; at most what the settings allow.", 65_536)
+    document_bytes: int | None = _field("Bytes of all its job documents.", 1_000_000)
+    history_days: int | None = _field(
+        "Days for which ended runs can be read; at most as long as history is kept for all.", 7
+    )
+
+
 class DeadFilterDocument(BaseModel):
     """Which dead letters; all conditions must hold, none means all."""
 
     model_config = _CONFIG
 
-    job_id: str | None = _field("Of one job.", "J-0000000000000")
-    error: str | None = _field("With this error fingerprint.", "5f2a9c01")
-    from_: Instant | None = _field("Failed at or after.", "2026-11-16T08:00:00Z", alias="from")
-    to: Instant | None = _field("Failed before.", "2026-11-16T09:00:00Z")
+    job_id: TextCondition = _condition("Of one job.", "J-0000000000000")
+    error: TextCondition = _condition("With this error fingerprint.", "5f2a9c01")
+    from_: InstantCondition = _condition("Failed at or after.", "2026-11-16T08:00:00Z", alias="from")
+    to: InstantCondition = _condition("Failed before.", "2026-11-16T09:00:00Z")
 
 
 class DeadSelectionDocument(BaseModel):
@@ -294,6 +343,40 @@ class DeadRequeueDocument(DeadSelectionDocument):
     downstream: bool | None = _field(
         "Let what was skipped because of them wait for its parents again.", False, False
     )
+
+
+class OperationFilterDocument(BaseModel):
+    """Which jobs, or which dead letters, by what they have in common; all conditions must hold, none means all."""
+
+    model_config = _CONFIG
+
+    state: StateCondition = _condition("Jobs in this state.", "active")
+    tag: TextCondition = _condition("Jobs with this tag.", "billing")
+    set: TextCondition = _condition("Jobs applied from this set of files.", "billing")
+    name: TextCondition = _condition("Jobs whose names begin so.", "report-")
+    failing: SwitchCondition = _condition("Jobs with something in dead letters or retrying.", False)
+    job_id: TextCondition = _condition("Dead letters of one job.", "J-0000000000000")
+    error: TextCondition = _condition("Dead letters with this error fingerprint.", "5f2a9c01")
+    from_: InstantCondition = _condition(
+        "Dead letters that failed at or after.", "2026-11-16T08:00:00Z", alias="from"
+    )
+    to: InstantCondition = _condition("Dead letters that failed before.", "2026-11-16T09:00:00Z")
+
+
+class OperationDocument(BaseModel):
+    """One action on all that match."""
+
+    model_config = _CONFIG
+
+    action: ActionWord = Field(
+        description="What is done: pause, resume, run and delete jobs; requeue and discard dead letters.",
+        examples=["pause"],
+    )
+    filter: OperationFilterDocument = Field(description="With which.", examples=[{"tag": "billing"}])
+    expected_count: int | None = _field("Refuse with 409 where more than so many match.", 40)
+    rate: Rate | None = _field("How many in a time; as fast as it goes unless given.", "50/s")
+    note: str | None = _field("Why; kept with it, and with jobs that it pauses.", "INC-42")
+    dry_run: bool | None = _field("Count what matches, and do nothing.", False, False)
 
 
 class RunDocument(BaseModel):

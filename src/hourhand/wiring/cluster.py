@@ -33,14 +33,17 @@ from hourhand.services.room import Room
 from hourhand.targets.loop_watch import LoopWatch
 from hourhand.targets.python import PythonExecutor
 from hourhand.telemetry import Telemetry, configure_logging, label_lines, logger
+from hourhand.web.identity import Identity
 from hourhand.web.probes import create_probes
 from hourhand.web.routes import PREFIX
 from hourhand.wiring.browser import open_page
 from hourhand.wiring.buses import FrontBus, bus_over
 from hourhand.wiring.children import REFUSED, heed_parent, is_child, run_children, same_command
 from hourhand.wiring.databases import Database, Databases, require_postgres
+from hourhand.wiring.identity import build_authenticators, check_identity
 from hourhand.wiring.leasing import LeaseServer
 from hourhand.wiring.life import Ending, Pauses, farewell, quiet_collector, run_loop, stop_nodes
+from hourhand.wiring.limiting import RequestCounter
 from hourhand.wiring.nodes import Nodes, process_name
 from hourhand.wiring.parts import build_app, build_targets, build_use_cases
 from hourhand.wiring.server import Server, address_of, bind
@@ -97,6 +100,8 @@ def _run(settings: Settings, roles: tuple[Role, ...], opens: bool = False) -> in
     require_postgres(settings, "up" if len(roles) > 1 else roles[0])
     configure_logging(settings.telemetry.log)
     try:
+        if Role.API in roles or settings.telemetry.listen:
+            check_identity(settings)
         functions = load_modules(settings.worker.import_modules if Role.WORKER in roles else ())
         return run_loop(_Process(settings, roles, functions, opens=opens).run())
     except CannotStart as error:
@@ -141,6 +146,7 @@ class _Process:
         self._lease_server = (
             LeaseServer(settings) if Role.SCHEDULER in roles and settings.leases.url else None
         )
+        self._counter = RequestCounter(settings) if Role.API in roles else None
         self._telemetry = Telemetry()
         self._clock = self._databases.clock
         self._ids = IdSource(self._clock)
@@ -167,6 +173,8 @@ class _Process:
                 one.close()
             if self._lease_server is not None:
                 await self._lease_server.close()
+            if self._counter is not None:
+                await self._counter.close()
             await self._databases.close()
             writer.close()
 
@@ -256,6 +264,7 @@ class _Process:
             works=Role.WORKER in self._roles,
             settled=publisher.settled,
             noted=publisher.noted,
+            jobs_changed=publisher.jobs_changed,
             hints_arrive=lambda: store.channel.listening,
             shard=database.index,
             lease_board=self._lease_board(database.index) if plans and store.plans else None,
@@ -310,7 +319,8 @@ class _Process:
     ) -> list[_Listener]:
         listeners = []
         if "probes" in sockets:
-            probes = create_probes(self._telemetry.registry, self._parts)
+            identity = Identity(build_authenticators(self._settings, self._databases.front, self._clock))
+            probes = create_probes(self._telemetry.registry, self._parts, identity)
             listeners.append(_Listener(socket=sockets["probes"], server=Server(probes)))
         if "api" in sockets:
             listeners.append(_Listener(socket=sockets["api"], server=self._api(events, recent)))
@@ -326,9 +336,12 @@ class _Process:
             ids=self._ids,
             jobs_changed=publisher.jobs_changed,
         )
+        assert self._counter is not None
+        name = self._databases.cluster
         return Server(
             build_app(
                 self._settings,
+                limits=self._counter.over(store, self._clock, name=name, alone=False),
                 store=store,
                 jobs=jobs,
                 runs=runs,
@@ -343,7 +356,8 @@ class _Process:
                 events=events,
                 recent=recent,
                 parts=self._parts,
-            )
+            ),
+            self._settings.server.trusted_proxies,
         )
 
     def _banner(self, listeners: list[_Listener]) -> str:

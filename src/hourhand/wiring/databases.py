@@ -23,6 +23,7 @@ from hourhand.stores.sharded import UNREACHABLE, ShardedStore, check_shards
 from hourhand.stores.sharded.identities import Silence
 from hourhand.telemetry import logger
 from hourhand.wiring.life import Ending, Pauses
+from hourhand.wiring.limiting import default_quota
 
 _CLOSE_S = 5.0
 
@@ -112,6 +113,10 @@ class Databases:
                 return False
         return True
 
+    async def open_once(self) -> bool:
+        """Open them without patience; whether enough answer to begin."""
+        return await self._try()
+
     async def follow(self, arrived: Arrived) -> None:
         """Open the others as they come, and hand each on once it is known to be the right one."""
         pauses = Pauses()
@@ -148,6 +153,8 @@ class Databases:
                 lead_us=settings.scheduler.lead_us,
                 keep_us=settings.history.keep_us,
                 listen_url=database.listen_url,
+                quota=default_quota(settings),
+                databases=len(self._all),
             )
         except Unavailable as error:
             _log.warning("database is away", database=database.name, why=error.message)

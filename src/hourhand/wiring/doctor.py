@@ -6,7 +6,7 @@ server's absence does not hide another's.
 
 import asyncio
 
-from hourhand.cli.launch import Examined, SchemaState
+from hourhand.cli.launch import Examined
 from hourhand.clock import SystemClock, monotonic_us
 from hourhand.config import Settings
 from hourhand.core.url import masked_store_url
@@ -14,10 +14,11 @@ from hourhand.errors import CannotStart, HourhandError
 from hourhand.ids import IdSource
 from hourhand.leases.board import Away, Forgotten
 from hourhand.ports.store import LeaseLost
+from hourhand.wiring.auth_doctor import examine_auth, examine_passwords, examine_secrets
 from hourhand.wiring.leasing import LeaseServer
+from hourhand.wiring.limiting import RequestCounter
 from hourhand.wiring.queues import broker_urls, redis_address, refuse_broker, scheme_of
-
-SKEW_S = 1.0  # between this machine's clock and a database's; the store's counts, so more is a nuisance only
+from hourhand.wiring.store_doctor import examine_databases, examine_file
 
 
 def examine(settings: Settings) -> list[Examined]:
@@ -26,19 +27,25 @@ def examine(settings: Settings) -> list[Examined]:
 
 
 async def _examine(settings: Settings) -> list[Examined]:
+    return [
+        *await _servers(settings),
+        *examine_passwords(settings),
+        *examine_secrets(settings),
+        *await examine_auth(settings),
+    ]
+
+
+async def _servers(settings: Settings) -> list[Examined]:
     if not settings.store.databases[0].startswith("postgres"):
-        return [_file(settings), *_needless_broker(settings)]
-    found = [await _database(url) for url in settings.store.databases]
+        return [*await examine_file(settings), *_needless_broker(settings), *await _limits(settings)]
+    found = await examine_databases(settings)
     try:
         found += [await _broker(url, settings) for url in broker_urls(settings)]
     except CannotStart as error:
         found.append(Examined(what="queue", where="", finding=error.message, fix="see the message"))
-    return [*found, await _leases(settings)] if settings.leases.url else found
-
-
-def _file(settings: Settings) -> Examined:
-    """A file is only looked at by its name: the process that has it open is the one to ask."""
-    return Examined(what="store", where=settings.store.url, seen="a file of one process")
+    if settings.leases.url:
+        found.append(await _leases(settings))
+    return [*found, *await _limits(settings)]
 
 
 def _needless_broker(settings: Settings) -> list[Examined]:
@@ -48,39 +55,6 @@ def _needless_broker(settings: Settings) -> list[Examined]:
         fix = "leave queue.url out, or set store.url to a postgres:// URL"
         return [Examined(what="queue", where="", finding=error.message, fix=fix)]
     return []
-
-
-async def _database(url: str) -> Examined:
-    from hourhand.stores.postgres import schema
-    from hourhand.stores.postgres.store import split_pooler
-
-    shown = masked_store_url(url)
-    try:
-        found = await schema.status(split_pooler(url)[0])
-        skew_s = await schema.skew_s(split_pooler(url)[0], SystemClock())
-    except HourhandError as error:
-        return Examined(
-            what="store", where=shown, finding=error.message, fix="check the address, or start the server"
-        )
-    state = SchemaState(
-        database=shown, version=found.version, newest=found.newest, pending=tuple(found.pending)
-    )
-    if state.state == "pending":
-        finding = f"its schema is at version {found.version} of {found.newest}"
-        return Examined(what="store", where=shown, finding=finding, fix="hourhand migrate up")
-    if state.state == "newer":
-        return Examined(
-            what="store",
-            where=shown,
-            finding="its schema is newer than this program",
-            fix="use a newer hourhand",
-        )
-    if abs(skew_s) > SKEW_S:
-        finding = f"its clock is {skew_s:+.1f} s beside this machine's"
-        return Examined(
-            what="store", where=shown, finding=finding, fix="let both follow the same time server"
-        )
-    return Examined(what="store", where=shown, seen=f"schema {found.version}, clock {skew_s * 1000:+.0f} ms")
 
 
 async def _broker(url: str, settings: Settings) -> Examined:
@@ -130,3 +104,21 @@ async def _leases(settings: Settings) -> Examined:
         await server.close()
     took_ms = (monotonic_us() - began_us) / 1000
     return Examined(what="leases", where=shown, seen=f"{says}, a lease and back in {took_ms:.0f} ms")
+
+
+async def _limits(settings: Settings) -> list[Examined]:
+    """Count once where requests are counted, if not in the store."""
+    if not settings.limits.url:
+        return []
+    shown = masked_store_url(settings.limits.url)
+    try:
+        counter = RequestCounter(settings)
+    except CannotStart as error:
+        return [Examined(what="limits", where=shown, finding=error.message, fix="see the message")]
+    try:
+        return [Examined(what="limits", where=shown, seen=await counter.ask())]
+    except HourhandError as error:
+        fix = "check the address, or start the server; until then requests are not limited"
+        return [Examined(what="limits", where=shown, finding=error.message, fix=fix)]
+    finally:
+        await counter.close()

@@ -9,6 +9,7 @@ from hourhand.clock import Clock
 from hourhand.config import Settings
 from hourhand.core.model import PythonTarget
 from hourhand.core.serving import MAX_FUNCTIONS, Serves
+from hourhand.core.specification import SpecLimits
 from hourhand.ids import IdSource
 from hourhand.leases.allotted import AllottedLeases
 from hourhand.leases.board import Board
@@ -21,17 +22,22 @@ from hourhand.queues.native import NativeQueue
 from hourhand.services.audit import Audit
 from hourhand.services.auditor import Auditor
 from hourhand.services.backfiller import Backfiller
+from hourhand.services.jobs import Jobs, JobsChanged
 from hourhand.services.log_writer import LogRouter, LogWriter
 from hourhand.services.node import Node, Scheduler
+from hourhand.services.operator import Operator
 from hourhand.services.planner import Planner
 from hourhand.services.progress import Noted, ProgressBoard
 from hourhand.services.room import Room
+from hourhand.services.runs import Runs
 from hourhand.services.sweeper import PERIOD_US, SHARED_PERIOD_US, Sweeper
 from hourhand.services.tenure import Tenure
+from hourhand.services.webhook_sender import WebhookSender
 from hourhand.services.worker import Settled, Worker
 from hourhand.targets.addresses import parse_allowed
 from hourhand.targets.pinging import Pinger
 from hourhand.targets.python import PythonExecutor
+from hourhand.targets.webhook_caller import WebhookCaller
 from hourhand.telemetry import Telemetry
 from hourhand.wiring.life import draw
 from hourhand.wiring.queues import Brokers
@@ -56,7 +62,14 @@ class Nodes:
     logs: LogRouter
     board: ProgressBoard
 
-    def joint(self, store: Store, clock: Clock, settled: Settled, noted: Noted) -> tuple[Node, Worker]:
+    def joint(
+        self,
+        store: Store,
+        clock: Clock,
+        settled: Settled,
+        noted: Noted,
+        jobs_changed: JobsChanged = lambda kind, jobs: None,
+    ) -> tuple[Node, Worker]:
         """Scheduler and worker under one lease: a store that only this process has."""
         leases = NativeLeases(store=store, ids=self.ids, kind="up", name=process_name(), plans=True)
         worker = self._worker(store, NativeQueue(store), clock, leases, settled, noted)
@@ -64,7 +77,7 @@ class Nodes:
             store=store,
             clock=clock,
             telemetry=self.telemetry,
-            scheduler=self._scheduler(store, clock, leases),
+            scheduler=self._scheduler(store, clock, leases, jobs_changed),
             worker=worker,
             log=self._log(store, clock),
         )
@@ -79,6 +92,7 @@ class Nodes:
         works: bool,
         settled: Settled,
         noted: Noted,
+        jobs_changed: JobsChanged = lambda kind, jobs: None,
         hints_arrive: Callable[[], bool],
         shard: int = 0,
         lease_board: Board | None = None,
@@ -92,7 +106,7 @@ class Nodes:
             store=store,
             clock=clock,
             telemetry=self.telemetry,
-            scheduler=self._tenured(store, clock, shard, lease_board) if plans else None,
+            scheduler=self._tenured(store, clock, jobs_changed, shard, lease_board) if plans else None,
             worker=self._leased(store, clock, settled, noted, shard) if works else None,
             log=self._log(store, clock, shard) if works else None,
             hints_arrive=hints_arrive,
@@ -104,7 +118,9 @@ class Nodes:
         self.logs.add(writer, shard)
         return writer
 
-    def _tenured(self, store: Store, clock: Clock, shard: int, board: Board | None) -> Scheduler:
+    def _tenured(
+        self, store: Store, clock: Clock, jobs_changed: JobsChanged, shard: int, board: Board | None
+    ) -> Scheduler:
         lease_us = self.settings.scheduler.lease_us
         leases: Leases
         if board is None:
@@ -129,7 +145,7 @@ class Nodes:
                 lease_us=lease_us,
                 database=str(shard),
             )
-        return self._scheduler(store, clock, leases, Tenure(leases, lease_us), shard)
+        return self._scheduler(store, clock, leases, jobs_changed, Tenure(leases, lease_us), shard)
 
     def _leased(self, store: Store, clock: Clock, settled: Settled, noted: Noted, shard: int) -> Worker:
         leases = NativeLeases(store=store, ids=self.ids, kind="worker", name=process_name(), plans=False)
@@ -175,6 +191,7 @@ class Nodes:
         store: Store,
         clock: Clock,
         leases: Leases,
+        jobs_changed: JobsChanged = lambda kind, jobs: None,
         tenure: Tenure | None = None,
         shard: int = 0,
     ) -> Scheduler:
@@ -196,7 +213,18 @@ class Nodes:
                 period_us=PERIOD_US if tenure is None else SHARED_PERIOD_US,
             ),
             backfiller=Backfiller(store=store, telemetry=telemetry),
+            operator=Operator(
+                store=store,
+                jobs=Jobs(store=store, ids=self.ids, clock=clock, limits=SpecLimits(), changed=jobs_changed),
+                runs=Runs(store=store, clock=clock, horizon_us=settings.scheduler.horizon_us),
+            ),
             auditor=self._auditor(store, clock, shard),
+            webhooks=WebhookSender(
+                store=store,
+                caller=WebhookCaller(clock, parse_allowed(settings.targets.allow_hosts)),
+                clock=clock,
+                telemetry=telemetry,
+            ),
             tenure=tenure,
             dispatcher=None if tenure is None else self._brokers.dispatcher(store, leases, shard),
         )

@@ -8,6 +8,7 @@ from fastapi import FastAPI
 
 from hourhand.clock import Clock
 from hourhand.config import Settings, store_url_fault
+from hourhand.config.kinds import is_loopback
 from hourhand.core.model import HttpTarget, PythonTarget, ShellTarget
 from hourhand.core.report import ReportTokens
 from hourhand.core.signature import parse_secret
@@ -15,6 +16,7 @@ from hourhand.core.specification import SpecLimits
 from hourhand.errors import CannotStart
 from hourhand.functions import RegisteredFunction
 from hourhand.ids import IdSource
+from hourhand.ports.limits import Limits
 from hourhand.ports.log import RunLog
 from hourhand.ports.store import Store
 from hourhand.ports.target import Target
@@ -38,6 +40,8 @@ from hourhand.telemetry import Telemetry
 from hourhand.web.app import create_app
 from hourhand.web.context import WebSettings
 from hourhand.web.documents import DocumentRules
+from hourhand.wiring.identity import build_authenticators
+from hourhand.wiring.limiting import default_quota
 from hourhand.wiring.nodes import Nodes
 
 _THREADS = 64
@@ -80,6 +84,7 @@ def open_store(settings: Settings, clock: Clock) -> Store:
         segments=settings.scheduler.segments,
         lead_us=settings.scheduler.lead_us,
         keep_us=settings.history.keep_us,
+        quota=default_quota(settings),
     )
 
 
@@ -132,7 +137,7 @@ def build_parts(
         logs=logs,
         board=board or ProgressBoard(),
     )
-    node, worker = nodes.joint(store, clock, settled, noted)
+    node, worker = nodes.joint(store, clock, settled, noted, jobs_changed)
     jobs, runs = build_use_cases(settings, store=store, clock=clock, ids=ids, jobs_changed=jobs_changed)
     return Parts(
         store=store,
@@ -169,6 +174,7 @@ def build_app(
     events: EventLog,
     recent: Recent,
     parts: Callable[[], Mapping[str, str | None]],
+    limits: Limits | None = None,
 ) -> FastAPI:
     """The API over these; `parts` tells what is wrong with the process."""
     rules = DocumentRules(
@@ -185,8 +191,16 @@ def build_app(
         store=store,
         clock=clock,
         registry=telemetry.registry,
-        settings=WebSettings(url=settings.server.url, documents=rules),
+        settings=WebSettings(
+            url=settings.server.url,
+            any_host=settings.auth.asks and not is_loopback(settings.server.host),
+            origins=settings.server.cors,
+            documents=rules,
+            requests=settings.limits.requests,
+        ),
         parts=parts,
         events=events,
         recent=recent,
+        limits=limits,
+        authenticators=build_authenticators(settings, store, clock),
     )

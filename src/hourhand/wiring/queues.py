@@ -79,8 +79,7 @@ class Brokers:
             case "kafka":
                 from hourhand.queues.kafka import KafkaOffers, parse_address
 
-                address = address_of(parse_address(url), self.settings, shard)
-                return KafkaOffers(address, full_messages=self.settings.queue.full_messages)
+                return KafkaOffers(address_of(parse_address(url), self.settings, shard))
             case _:
                 from hourhand.queues.redis import RedisOffers
 

@@ -2,12 +2,13 @@
 
 import contextlib
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import uvicorn
 from starlette.applications import Starlette
 
 from hourhand.errors import CannotStart
+from hourhand.wiring.request_heads import BoundedHttp
 
 _BACKLOG = 2048
 _CHOOSE_API = "choose another port with --port, or 0 for any"
@@ -35,16 +36,22 @@ def address_of(listener: socket.socket) -> str:
 
 
 class Server(uvicorn.Server):
-    """Uvicorn without its own signal handling: the process decides when to stop."""
+    """Uvicorn without its own signal handling: the process decides when to stop.
 
-    def __init__(self, app: Starlette) -> None:
+    Who asks and by which scheme is what the connection says, unless it comes from one of `trusted_proxies`.
+    """
+
+    def __init__(self, app: Starlette, trusted_proxies: Sequence[str] = ()) -> None:
         super().__init__(
             uvicorn.Config(
                 app,
+                http=BoundedHttp,
                 log_config=None,
                 access_log=False,
                 lifespan="off",
                 server_header=False,
+                proxy_headers=bool(trusted_proxies),
+                forwarded_allow_ips=list(trusted_proxies),
                 date_header=False,
                 timeout_graceful_shutdown=5,
                 ws="none",

@@ -36,14 +36,16 @@ from hourhand.web.documents import parse_document
 from hourhand.web.routes import PREFIX
 from hourhand.wiring.browser import open_page
 from hourhand.wiring.demo import DEMO
+from hourhand.wiring.identity import check_identity
 from hourhand.wiring.life import Ending, farewell, quiet_collector, run_loop, stop_nodes
+from hourhand.wiring.limiting import RequestCounter
 from hourhand.wiring.parts import Parts, build_app, build_parts, build_targets, open_store, sqlite_path
 from hourhand.wiring.queues import refuse_broker
 from hourhand.wiring.server import Server, address_of, bind
 
-# The store's writer thread waits for the interpreter after each statement; a busy loop must not keep
-# it waiting for the default 5 ms.
-_SWITCH_INTERVAL_S = 0.001
+# The store's writer thread waits for the interpreter after each statement, and the loop for the writer: neither
+# must keep the other waiting for the default 5 ms, least of all when a flood keeps both busy and somebody is due.
+SWITCH_INTERVAL_S = 0.001
 
 
 def run_up(settings: Settings, options: UpOptions) -> int:
@@ -53,9 +55,10 @@ def run_up(settings: Settings, options: UpOptions) -> int:
 
         return run_together(settings, opens=options.open)
     refuse_broker(settings)
+    check_identity(settings)
     configure_logging(settings.telemetry.log)
     functions = load_modules(settings.worker.import_modules)
-    sys.setswitchinterval(_SWITCH_INTERVAL_S)
+    sys.setswitchinterval(SWITCH_INTERVAL_S)
     return run_loop(_Up(settings, options, functions).run())
 
 
@@ -102,9 +105,11 @@ class _Up:
             noted=publisher.noted,
             jobs_changed=publisher.jobs_changed,
         )
+        counter = RequestCounter(settings)
         server = Server(
             build_app(
                 settings,
+                limits=counter.over(store, clock, name=str(sqlite_path(settings.store.url)), alone=True),
                 store=store,
                 jobs=parts.jobs,
                 runs=parts.runs,
@@ -116,9 +121,11 @@ class _Up:
                 events=events,
                 recent=recent,
                 parts=lambda: parts.node.parts,
-            )
+            ),
+            settings.server.trusted_proxies,
         )
         await self._live(parts, server, listener, events, feed, is_new)
+        await counter.close()
         writer.close()
         return 0
 
@@ -186,6 +193,7 @@ async def _show_banner(
         address=address,
         jobs=backlog.jobs,
         demo=demo,
+        asks=settings.auth.asks,
     )
 
 

@@ -15,7 +15,7 @@ from hourhand.core.plan import ClockPlan
 from hourhand.core.run import ProgressNote, Settlement
 from hourhand.core.serving import Serves
 from hourhand.errors import Unavailable
-from hourhand.ports.reading import DeadQuery, JobQuery, RunQuery
+from hourhand.ports.reading import DeadQuery, JobQuery, RunQuery, Wanted
 from hourhand.ports.store import ClaimRequest, JobEdit, Store
 from hourhand.stores.postgres import PostgresStore
 from tests.contract.builders import draft, once, spec
@@ -47,6 +47,7 @@ EXAMPLES: dict[str, Callable[[Store], Awaitable[Any]]] = {
     "get_job": lambda s: s.get_job("t", 1),
     "find_jobs": lambda s: s.find_jobs("t", "name", 1),
     "list_jobs": lambda s: s.list_jobs("t", JobQuery()),
+    "count_jobs": lambda s: s.count_jobs("t", JobQuery()),
     "versions": lambda s: s.versions("t", 1),
     "missed": lambda s: s.missed("t", 1),
     "tend_jobs": lambda s: s.tend_jobs(1),
@@ -69,8 +70,10 @@ EXAMPLES: dict[str, Callable[[Store], Awaitable[Any]]] = {
     "hold_segments": lambda s: s.hold_segments(1, "scheduler", "s", LEASE_US),
     "hold_allotted": lambda s: s.hold_allotted(1, "scheduler", "s", LEASE_US, {0: 0}),
     "tell_served": lambda s: s.tell_served(1, Serves(pools=("default",))),
+    "segments": lambda s: s.segments(),
     "nodes": lambda s: s.nodes(),
     "job_runs": lambda s: s.job_runs("t", 1, [], None, 1),
+    "look_at_job": lambda s: s.look_at_job("t", 1, lambda *_: Wanted(nominals=[], before_at=1, limit=1)),
     "get_run": lambda s: s.get_run("t", _KEY),
     "list_runs": lambda s: s.list_runs("t", RunQuery(from_at=0, to_at=1)),
     "dead_letters": lambda s: s.dead_letters("t", DeadQuery()),

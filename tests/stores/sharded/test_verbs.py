@@ -5,11 +5,12 @@ from typing import Any
 import pytest
 
 from hourhand.core.identity import RunKey, compose_job_id
-from hourhand.core.instant import SECOND_US
+from hourhand.core.instant import DAY_US, SECOND_US
 from hourhand.core.lifecycle import Event, State
 from hourhand.core.log import LogChunk, LogPlace, Stream
 from hourhand.core.model import DEFAULT_TENANT as TENANT
 from hourhand.core.model import JobState
+from hourhand.core.quota import QuotaOverride
 from hourhand.core.report import Report, ReportOutcome, report_token
 from hourhand.core.run import ProgressNote
 from hourhand.errors import NotFound, WrongToken
@@ -55,6 +56,20 @@ async def test_sizes_nodes_time_and_hints_are_everybodys(cluster: Cluster) -> No
     assert (backlog.jobs, backlog.planned, backlog.oldest_due_at) == (3, 3, cluster.clock.now())
     assert sorted(node.id for node in await cluster.store.nodes()) == [7, 8, 9, 99]
     assert await cluster.store.now() == cluster.clock.now()
+
+
+async def test_a_history_quota_holds_in_every_shard(cluster: Cluster) -> None:
+    jobs = [await cluster.create(shard, timing=once(cluster.clock.now())) for shard in range(SHARDS)]
+    cluster.clock.advance(SECOND_US)
+    for shard in range(SHARDS):
+        await cluster.finish(shard)
+    cluster.clock.advance(2 * DAY_US)
+    await cluster.store.set_quota(TENANT, QuotaOverride(history_days=1))
+    for job in jobs:
+        assert await cluster.store.job_runs(TENANT, job.id, [], None, 5) == []
+    assert (await cluster.store.standing(TENANT)).quota.history_days == 1
+    cluster.shards[0].away = True
+    assert await cluster.store.history_kept_us(TENANT) == DAY_US
 
 
 def test_every_verb_of_the_port_is_there() -> None:

@@ -14,6 +14,7 @@ import msgspec
 
 from hourhand.cli.files.documents import FileJob, Wanted
 from hourhand.cli.files.faults import FileFault, FileFaults, words_of
+from hourhand.cli.files.fires import fires_that_go
 from hourhand.cli.files.newcomers import awaits_new, with_parents, without_parents
 from hourhand.cli.files.order import groups
 from hourhand.cli.files.pruning import left_behind, surplus
@@ -39,6 +40,7 @@ class Plan:
     groups: list[list[FileJob]]
     results: dict[str, Result] = field(default_factory=dict)
     surplus: list[Mapping[str, Any]] = field(default_factory=list)
+    fires: dict[str, Mapping[str, Any] | None] = field(default_factory=dict)  # by key, or id of one that goes
 
     @property
     def jobs(self) -> Iterator[FileJob]:
@@ -72,7 +74,21 @@ def make_plan(client: "Client", wanted: Wanted, *, prune: bool, take_over: bool,
         faults = left_behind(client, wanted, plan.surplus)
         if faults:
             raise FileFaults(faults)
+        with Progress("looked at", len(plan.surplus), wanted=told) as progress:
+            for job in plan.surplus:
+                plan.fires[str(job["job_id"])] = fires_that_go(client, job)
+                progress.add(1)
+    # By themselves, since applying answers anew, and by then nothing is to come any more.
+    plan.fires |= {key: fires for key, one in plan.results.items() if (fires := one.pop("fires", None))}
     return plan
+
+
+def would_fail(client: "Client", wanted: Wanted) -> dict[str, Mapping[str, Any]]:
+    """The problem of each job, by its key, that the server would refuse as it is."""
+    results: dict[str, Result] = {}
+    for part in parts(groups(wanted.jobs)[0]):
+        _send(client, part, results, take_over=False, dry_run=True)
+    return {key: result["error"] for key, result in results.items() if result["action"] == "failed"}
 
 
 def carry_out(client: "Client", plan: Plan, *, take_over: bool, told: bool = True) -> list[FileFault]:

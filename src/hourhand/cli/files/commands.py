@@ -25,6 +25,11 @@ Prune = Annotated[
     bool, typer.Option("--prune", help="Delete jobs of the same set that the files no longer have.")
 ]
 TakeOver = Annotated[bool, typer.Option("--take-over", help="Also jobs that belong to another set.")]
+Output = Annotated[str | None, typer.Option("--output", "-o", metavar="FILE", help="Instead of stdout.")]
+Apply = Annotated[bool, typer.Option("--apply", help="Create the jobs instead of writing a file.")]
+Lenient = Annotated[
+    bool, typer.Option("--lenient", help="End with 0 although not everything can be carried over.")
+]
 ExitCode = Annotated[bool, typer.Option("--exit-code", help="End with 8 where there is something to change.")]
 
 
@@ -38,6 +43,8 @@ def register(app: typer.Typer) -> None:
 def register_import(app: typer.Typer) -> None:
     """Add the commands of `import`."""
     command(app, "crontab", changes=True)(crontab)
+    command(app, "celery-beat", changes=True)(celery_beat)
+    command(app, "apscheduler", changes=True)(apscheduler)
 
 
 def apply(
@@ -77,9 +84,7 @@ def export(
     ] = None,
     tag: Annotated[str | None, typer.Option(help="Only those with this tag.")] = None,
     everything: Annotated[bool, typer.Option("--all", help="All there are, as without a filter.")] = False,
-    output: Annotated[
-        str | None, typer.Option("--output", "-o", metavar="FILE", help="Instead of stdout.")
-    ] = None,
+    output: Output = None,
     form: Annotated[
         str | None,
         typer.Option("--format", metavar="yaml|json", help="How it is written; yaml, with --json json."),
@@ -113,15 +118,9 @@ def crontab(
     set_name: Annotated[
         str, typer.Option("--set", metavar="NAME", help="The set that the jobs belong to.")
     ] = "crontab",
-    output: Annotated[
-        str | None, typer.Option("--output", "-o", metavar="FILE", help="Instead of stdout.")
-    ] = None,
-    apply: Annotated[
-        bool, typer.Option("--apply", help="Create the jobs instead of writing a file.")
-    ] = False,
-    lenient: Annotated[
-        bool, typer.Option("--lenient", help="End with 0 although not everything can be carried over.")
-    ] = False,
+    output: Output = None,
+    apply: Apply = False,
+    lenient: Lenient = False,
 ) -> int:
     """Make jobs of a crontab; what cannot be carried over is named line by line, and ends with 8."""
     from hourhand.cli.files.importing import Import, run_import
@@ -138,3 +137,52 @@ def crontab(
         lenient=lenient,
     )
     return run_import(call, asked)
+
+
+def celery_beat(
+    call: Call,
+    source: Annotated[
+        str,
+        typer.Argument(
+            metavar="SOURCE",
+            help="A module with the app, a file with beat_schedule, beat's own file, or django-celery-beat's database.",
+        ),
+    ],
+    via_celery: Annotated[
+        str | None,
+        typer.Option(
+            metavar="APP", help="Give the tasks to Celery's workers, by celery -A APP call, as beat did."
+        ),
+    ] = None,
+    set_name: Annotated[
+        str, typer.Option("--set", metavar="NAME", help="The set that the jobs belong to.")
+    ] = "celery-beat",
+    output: Output = None,
+    apply: Apply = False,
+    lenient: Lenient = False,
+) -> int:
+    """Make jobs of the entries of a Celery beat; what cannot be carried over is named entry by entry, and ends with 8."""
+    from hourhand.cli.files.foreign.running import Wanting, import_celery_beat
+
+    asked = Wanting(source=source, set_name=set_name, output=output, apply=apply, lenient=lenient)
+    return import_celery_beat(call, asked, via_celery)
+
+
+def apscheduler(
+    call: Call,
+    source: Annotated[
+        str, typer.Argument(metavar="DATABASE", help="Of a SQLAlchemyJobStore: a file of SQLite, or a URL.")
+    ],
+    table: Annotated[str, typer.Option(metavar="NAME", help="The table of its jobs.")] = "apscheduler_jobs",
+    set_name: Annotated[
+        str, typer.Option("--set", metavar="NAME", help="The set that the jobs belong to.")
+    ] = "apscheduler",
+    output: Output = None,
+    apply: Apply = False,
+    lenient: Lenient = False,
+) -> int:
+    """Make jobs of those of an APScheduler 3; what cannot be carried over is named job by job, and ends with 8."""
+    from hourhand.cli.files.foreign.running import Wanting, import_apscheduler
+
+    asked = Wanting(source=source, set_name=set_name, output=output, apply=apply, lenient=lenient)
+    return import_apscheduler(call, asked, table)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from hourhand.cli.text import shortened
 from hourhand.core.schedule import ScheduleError, parse_cron
 from hourhand.core.specification import MAX_NAME
 
@@ -37,13 +38,14 @@ class Finding:
     reason: str
 
     def __str__(self) -> str:
-        return f"{self.file}:{self.line}: {self.text}: {self.reason}"
+        return f"{self.file}:{self.line}: {shortened(self.text, 200)}: {self.reason}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CronJob:
     """A line that became a job."""
 
+    file: str
     line: int
     text: str
     document: Mapping[str, Any]
@@ -68,6 +70,14 @@ class Crontab:
 
     jobs: list[CronJob] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
+
+    def leave_out(self, refused: Mapping[str, str]) -> None:
+        """Note why jobs, by their key, are refused, and carry them no further."""
+        for job in self.jobs:
+            reason = refused.get(job.document["key"])
+            if reason is not None:
+                self.findings.append(Finding(file=job.file, line=job.line, text=job.text, reason=reason))
+        self.jobs = [job for job in self.jobs if job.document["key"] not in refused]
 
 
 def read_crontab(file: str, lines: Iterable[str], reading: Reading, found: Crontab | None = None) -> Crontab:
@@ -194,7 +204,7 @@ class _Reader:
         if self._tz != "UTC":
             document["tz"] = self._tz
         document["target"] = target
-        self._crontab.jobs.append(CronJob(line=number, text=text, document=document))
+        self._crontab.jobs.append(CronJob(file=self._file, line=number, text=text, document=document))
 
     def _key(self, command: str) -> str:
         """By the command, so that it stays when lines move or their times change."""

@@ -28,13 +28,13 @@ class FileJob:
     key: str
     document: Mapping[str, Any]
     file: str
-    line: int
+    line: int  # 0 where it was made of something without lines
     written: Any = None  # the values as written, which know their lines
 
     def fault(self, pointer: str, words: str) -> FileFault:
         """Something wrong with it."""
         name = pointer.removeprefix("/").replace("/", ".")
-        line = line_at(self.written, pointer) or self.line
+        line = line_at(self.written, pointer) or self.line or None
         return FileFault(
             file=self.file, line=line, field=f"{self.key}: {name}" if name else self.key, words=words
         )
@@ -56,8 +56,7 @@ def read_sources(sources: Iterable[Source], set_name: str | None = None) -> Want
         wanted.sets[set_name] = "--set"
     for source in sources:
         try:
-            for value, line in texts(source, wanted.faults):
-                _Document(source, wanted, set_name).take(value, line)
+            _take_all(source, wanted, set_name)
         except FileFaults as error:
             wanted.faults += error.found
     if len(wanted.jobs) > MAX_JOBS:
@@ -76,6 +75,16 @@ def read_sources(sources: Iterable[Source], set_name: str | None = None) -> Want
     return wanted
 
 
+def _take_all(source: Source, wanted: Wanted, set_name: str | None) -> None:
+    """All documents of a source. One without any is wrong: else a program that failed would empty a set."""
+    found = [(value, line) for value, line in texts(source, wanted.faults) if value is not None]
+    for value, line in found:
+        _Document(source, wanted, set_name).take(value, line)
+    if not found:
+        words = "holds no jobs, not even an empty list; a set is emptied by `set: NAME` with `jobs: []`"
+        wanted.faults.append(FileFault(file=source.name, line=None, field="", words=words))
+
+
 class _Document:
     """Reads one document of a source into what is wanted."""
 
@@ -86,8 +95,6 @@ class _Document:
 
     def take(self, value: Any, line: int) -> None:
         """Add its jobs."""
-        if value is None:
-            return
         if isinstance(value, LinedList):
             self._jobs(value, {}, self._set_name)
         elif isinstance(value, LinedDict) and ("jobs" in value or value.keys().isdisjoint(_ONE_JOB_FIELDS)):

@@ -11,9 +11,10 @@ from typing import IO, Any
 
 from hourhand.cli.failures import FINDINGS, Usage
 from hourhand.cli.files.applying import Wish, apply_wanted
-from hourhand.cli.files.crontab import Crontab, Finding, Reading, read_crontab
+from hourhand.cli.files.crontab import Crontab, Reading, read_crontab
 from hourhand.cli.files.documents import FileJob, Wanted
 from hourhand.cli.files.exporting import opened
+from hourhand.cli.files.refusals import refused_by_limits, refused_by_server
 from hourhand.cli.files.yaml_text import yaml_block
 from hourhand.cli.options import Call
 from hourhand.cli.output import Form
@@ -49,13 +50,19 @@ def run_import(call: Call, asked: Import) -> int:
     if asked.apply and asked.output:
         raise Usage("give either --output or --apply")
     crontab = _read(asked)
-    _tell(call, crontab.findings)
+    if not asked.apply:
+        crontab.leave_out(refused_by_limits(_wanted(asked, crontab)))
+    elif asked.lenient or not crontab.findings:
+        crontab.leave_out(refused_by_server(call.client, _wanted(asked, crontab)))
+    for finding in crontab.findings if asked.apply or call.out.form is not Form.JSON else ():
+        sys.stderr.write(clean(str(finding)) + "\n")
     blocked = bool(crontab.findings) and not asked.lenient
     if asked.apply:
         if blocked:
             sys.stderr.write("nothing was applied; --lenient applies the others\n")
             return FINDINGS
-        return _apply(call, asked, crontab)
+        wanted, wish = _wanted(asked, crontab), Wish(set_name=asked.set_name)
+        return apply_wanted(call, wanted, wish, dry_run=call.dry_run)
     if call.out.form in (Form.JSON, Form.LINES):
         call.out.document(_document(asked, crontab), None, lambda: None)
     else:
@@ -152,13 +159,13 @@ def _home(user: str) -> str | None:
         return None
 
 
-def _apply(call: Call, asked: Import, crontab: Crontab) -> int:
+def _wanted(asked: Import, crontab: Crontab) -> Wanted:
     wanted = Wanted(sets={asked.set_name: "crontab"})
     for job in crontab.jobs:
         key = str(job.document["key"])
         document = {**job.document, "set": asked.set_name}
-        wanted.jobs[key] = FileJob(key=key, document=document, file=_source(asked), line=job.line)
-    return apply_wanted(call, wanted, Wish(set_name=asked.set_name), dry_run=call.dry_run)
+        wanted.jobs[key] = FileJob(key=key, document=document, file=job.file, line=job.line)
+    return wanted
 
 
 def _write(file: IO[str], asked: Import, crontab: Crontab) -> None:
@@ -179,12 +186,3 @@ def _document(asked: Import, crontab: Crontab) -> dict[str, Any]:
             for one in crontab.findings
         ],
     }
-
-
-def _tell(call: Call, findings: list[Finding]) -> None:
-    for finding in findings if call.out.form is not Form.JSON else ():
-        sys.stderr.write(clean(str(finding)) + "\n")
-
-
-def _source(asked: Import) -> str:
-    return asked.file or "crontab"

@@ -33,7 +33,7 @@ def with_parents(document: Mapping[str, Any], result: dict[str, Any]) -> dict[st
     if result["action"] == "failed":
         return result
     after = list(document["after"])
-    right = {**result, "schedule_in_words": f"after {', '.join(after)}", "next_after": []}
+    right = {**result, "schedule_in_words": f"after {', '.join(after)}", "next_after": [], "fires": None}
     if result["action"] == "created":
         return right
     changes = result.get("changes") or []

@@ -57,7 +57,7 @@ def modules(named: Sequence[str]) -> list[Source]:
         return []
     from hourhand.functions.modules import load_modules
 
-    registry = load_modules(named)
+    registry = load_modules(named, given_by="")
     found = []
     for module in named:
         for name, registered in sorted(registry.items()):

@@ -5,7 +5,7 @@ from typing import Any
 from urllib.parse import quote
 
 from hourhand.client.flow import D, Document, Flow, endpoint, listing
-from hourhand.client.resources.endpoints import Endpoints
+from hourhand.client.resources.endpoints import Endpoints, filtered
 
 Backfill = str | Mapping[str, Any]
 
@@ -26,12 +26,12 @@ class Backfills(Endpoints[D]):
     @listing
     def list(self, /, *, limit: int = 200, cursor: str | None = None, **filters: object) -> Flow[None]:
         """Backfills, newest first; filter job_id."""
-        return self._pages("/backfills", {"limit": limit, "cursor": cursor, **filters})
+        return self._pages("/backfills", filtered(limit, cursor, filters))
 
     @endpoint
     def page(self, /, *, limit: int = 50, cursor: str | None = None, **filters: object) -> Flow[Document]:
         """One page of backfills as it is."""
-        return self._ask("GET", "/backfills", query={"limit": limit, "cursor": cursor, **filters})
+        return self._ask("GET", "/backfills", query=filtered(limit, cursor, filters))
 
     @endpoint
     def pause(self, backfill: Backfill, *, dry_run: bool = False) -> Flow[Document]:
@@ -55,7 +55,7 @@ class Backfills(Endpoints[D]):
             _backfill_path(backfill),
             timeout_s,
             is_over=lambda one: one["finished_at"] is not None,
-            standing=lambda one: f"the backfill is still {one['state']}",
+            standing=lambda one: f"the backfill {one['backfill_id']} is still {one['state']}",
         )
 
 

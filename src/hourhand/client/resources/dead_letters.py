@@ -5,7 +5,7 @@ from typing import Any
 from urllib.parse import quote
 
 from hourhand.client.flow import D, Document, Flow, endpoint, listing
-from hourhand.client.resources.endpoints import Endpoints
+from hourhand.client.resources.endpoints import Endpoints, filtered
 from hourhand.client.resources.runs import Run, run_id_of
 
 
@@ -15,12 +15,12 @@ class DeadLetters(Endpoints[D]):
     @listing
     def list(self, /, *, limit: int = 200, cursor: str | None = None, **filters: object) -> Flow[None]:
         """Dead letters, newest first; filters job_id, error, from, to."""
-        return self._pages("/dead-letters", {"limit": limit, "cursor": cursor, **filters})
+        return self._pages("/dead-letters", filtered(limit, cursor, filters))
 
     @endpoint
     def page(self, /, *, limit: int = 50, cursor: str | None = None, **filters: object) -> Flow[Document]:
         """One page of dead letters as it is."""
-        query = {"limit": limit, "cursor": cursor, **filters}
+        query = filtered(limit, cursor, filters)
         return self._ask("GET", "/dead-letters", query=query)
 
     @endpoint
@@ -47,7 +47,8 @@ class DeadLetters(Endpoints[D]):
         With `downstream` also what was skipped because of them.
         """
         body = _selection(runs, filter, dry_run)
-        return self._change("/dead-letters/requeue", {**body, "downstream": True} if downstream else body)
+        body = {**body, "downstream": True} if downstream else body
+        return self._change("/dead-letters/requeue", body, keyed=not dry_run)
 
     @endpoint
     def discard(
@@ -55,7 +56,7 @@ class DeadLetters(Endpoints[D]):
     ) -> Flow[Document]:
         """Remove them; history keeps them."""
         body = _selection(runs, filter, dry_run)
-        return self._change("/dead-letters/discard", body)
+        return self._change("/dead-letters/discard", body, keyed=not dry_run)
 
 
 def _selection(runs: Sequence[Run], filter: Mapping[str, Any] | None, dry_run: bool) -> Document:

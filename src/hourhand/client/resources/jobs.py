@@ -5,7 +5,7 @@ from typing import Any
 from urllib.parse import quote
 
 from hourhand.client.flow import D, Document, Flow, endpoint, listing
-from hourhand.client.resources.endpoints import Endpoints
+from hourhand.client.resources.endpoints import Endpoints, filtered
 
 Job = str | Mapping[str, Any]
 
@@ -18,11 +18,8 @@ class Jobs(Endpoints[D]):
         self, document: Mapping[str, Any], *, idempotency_key: str | None = None, dry_run: bool = False
     ) -> Flow[Document]:
         """Store a job; gives its whole document."""
-        headers = {
-            "Prefer": "return=representation",
-            "Idempotency-Key": idempotency_key or self._session.new_key(),
-        }
-        return self._ask("POST", "/jobs", body=document, headers=headers, query={"dry_run": dry_run})
+        headers, query = {"Prefer": "return=representation"}, {"dry_run": dry_run}
+        return self._ask("POST", "/jobs", body=document, headers=headers, query=query, key=idempotency_key)
 
     @endpoint
     def get(self, job: Job) -> Flow[Document]:
@@ -37,7 +34,15 @@ class Jobs(Endpoints[D]):
     @listing
     def list(self, /, *, limit: int = 200, cursor: str | None = None, **filters: object) -> Flow[None]:
         """Jobs, newest first; filters such as state, tag, name, failing."""
-        return self._pages("/jobs", {"limit": limit, "cursor": cursor, **filters})
+        return self._pages("/jobs", filtered(limit, cursor, filters))
+
+    @listing
+    def export(self, /, **filters: object) -> Flow[None]:
+        """All jobs that match, newest first, in one answer that is read as it comes: for many, with one request.
+
+        Unreachable where it breaks off in the middle; `list` asks page by page, and tries each again.
+        """
+        return self._lines("/jobs", filtered(None, None, filters))
 
     @endpoint
     def strips(self, jobs: Sequence[Job], *, limit: int = 30) -> Flow[Document]:
@@ -48,7 +53,7 @@ class Jobs(Endpoints[D]):
     @endpoint
     def page(self, /, *, limit: int = 50, cursor: str | None = None, **filters: object) -> Flow[Document]:
         """One page of jobs as it is: `{data, next_cursor}`."""
-        return self._ask("GET", "/jobs", query={"limit": limit, "cursor": cursor, **filters})
+        return self._ask("GET", "/jobs", query=filtered(limit, cursor, filters))
 
     @endpoint
     def update(
@@ -121,9 +126,8 @@ class Jobs(Endpoints[D]):
 
         With `downstream` all that follow the job run after it; the answer says how many, `followed_by`.
         """
-        headers = {"Idempotency-Key": idempotency_key or self._session.new_key()}
         body = {"downstream": True} if downstream else {}
-        return self._change(_job_path(job, "/run"), body, dry_run, headers)
+        return self._change(_job_path(job, "/run"), body, dry_run, key=idempotency_key)
 
     @endpoint
     def graph(self, job: Job, *, at: str | None = None) -> Flow[Document]:
@@ -150,10 +154,7 @@ class Jobs(Endpoints[D]):
         self, job: Job, patch: Mapping[str, Any] | None = None, *, dry_run: bool = False
     ) -> Flow[Document]:
         """Another job like this one, changed by a patch; paused unless that says otherwise."""
-        headers = {
-            "Content-Type": "application/merge-patch+json",
-            "Idempotency-Key": self._session.new_key(),
-        }
+        headers = {"Content-Type": "application/merge-patch+json"}
         query = {"dry_run": dry_run}
         return self._ask("POST", _job_path(job, "/clone"), body=patch or {}, headers=headers, query=query)
 
@@ -174,9 +175,9 @@ class Jobs(Endpoints[D]):
         return self._ask("GET", _job_path(job, "/history"), query=query)
 
     @endpoint
-    def next(self, job: Job, *, n: int = 10) -> Flow[Document]:
-        """Its coming times."""
-        return self._ask("GET", _job_path(job, "/next"), query={"n": n})
+    def next(self, job: Job, *, n: int = 10, days: int | None = None, others: bool = False) -> Flow[Document]:
+        """Its coming times; with `days` also how many there are in so many, `fires`; with `others` what fires `beside` it."""
+        return self._ask("GET", _job_path(job, "/next"), query={"n": n, "days": days, "others": others})
 
     @endpoint
     def why(self, job: Job, *, at: str | None = None) -> Flow[Document]:
@@ -204,8 +205,7 @@ class Jobs(Endpoints[D]):
     @endpoint
     def bulk(self, documents: Iterable[Mapping[str, Any]]) -> Flow[Document]:
         """Create up to 1,000 jobs; says for each what became of it."""
-        headers = {"Idempotency-Key": self._session.new_key()}
-        return self._ask("POST", "/jobs/bulk", body=[*documents], headers=headers)
+        return self._ask("POST", "/jobs/bulk", body=[*documents])
 
 
 def job_id_of(job: Job) -> str:

@@ -6,7 +6,7 @@ from urllib.parse import quote
 
 from hourhand.client.flow import D, Document, Flow, Item, Pause, endpoint, listing
 from hourhand.client.resources import endpoints
-from hourhand.client.resources.endpoints import Endpoints
+from hourhand.client.resources.endpoints import Endpoints, filtered
 from hourhand.core.lifecycle import FINAL
 
 LOG_WAIT_S = 10
@@ -20,12 +20,12 @@ class Runs(Endpoints[D]):
     @listing
     def list(self, /, *, limit: int = 200, cursor: str | None = None, **filters: object) -> Flow[None]:
         """Finished runs across jobs in a window of time; filters from, to, job_id, state."""
-        return self._pages("/runs", {"limit": limit, "cursor": cursor, **filters})
+        return self._pages("/runs", filtered(limit, cursor, filters))
 
     @endpoint
     def page(self, /, *, limit: int = 50, cursor: str | None = None, **filters: object) -> Flow[Document]:
         """One page of runs as it is."""
-        return self._ask("GET", "/runs", query={"limit": limit, "cursor": cursor, **filters})
+        return self._ask("GET", "/runs", query=filtered(limit, cursor, filters))
 
     @endpoint
     def get(self, run: Run) -> Flow[Document]:
@@ -44,17 +44,17 @@ class Runs(Endpoints[D]):
     ) -> Flow[Document]:
         """A page of what it said: `{data, next_after, done}`; waits for more where there is nothing yet."""
         query = {"attempt": attempt, "after": after, "limit": limit, "wait": wait_s or None}
-        return self._ask("GET", _run_path(run, "/log"), query=query)
+        return self._ask("GET", _run_path(run, "/log"), query=query, wait_s=wait_s)
 
     @listing
     def logs(
         self, run: Run, *, attempt: int | None = None, after: str | None = None, follow: bool = False
     ) -> Flow[None]:
         """What it said, piece by piece; with `follow` until it has ended."""
-        wait = LOG_WAIT_S if follow else None
+        wait_s = LOG_WAIT_S if follow else 0
         while True:
-            query = {"attempt": attempt, "after": after, "limit": 200, "wait": wait}
-            page = yield from self._ask("GET", _run_path(run, "/log"), query=query)
+            query = {"attempt": attempt, "after": after, "limit": 200, "wait": wait_s or None}
+            page = yield from self._ask("GET", _run_path(run, "/log"), query=query, wait_s=wait_s)
             for chunk in page["data"]:
                 yield Item(chunk)
             if page["done"] or (not page["data"] and not follow):
@@ -66,8 +66,7 @@ class Runs(Endpoints[D]):
     @endpoint
     def rerun(self, run: Run, *, idempotency_key: str | None = None, dry_run: bool = False) -> Flow[Document]:
         """A new run that repeats one which has ended: `{run_id}`. The key makes a repeat the same run."""
-        headers = {"Idempotency-Key": idempotency_key or self._session.new_key()}
-        return self._change(_run_path(run, "/rerun"), {}, dry_run, headers)
+        return self._change(_run_path(run, "/rerun"), {}, dry_run, key=idempotency_key)
 
     @endpoint
     def cancel(self, run: Run, *, dry_run: bool = False) -> Flow[Document]:
@@ -101,8 +100,16 @@ class Runs(Endpoints[D]):
         }
         body = {name: value for name, value in given.items() if value is not None}
         body |= {"attempt": attempt, "outcome": outcome}
-        headers = {"Authorization": f"Bearer {token}"}
-        return self._change(_run_path(run, "/report"), body, dry_run, headers)
+        # The attempt and its token are the key: the same report again is answered again.
+        return self._ask(
+            "POST",
+            _run_path(run, "/report"),
+            body=body,
+            query={"dry_run": dry_run},
+            headers={"Authorization": f"Bearer {token}"},
+            keyed=False,
+            repeatable=True,
+        )
 
     @listing
     def watch(self, run: Run, *, timeout_s: float | None = None) -> Flow[None]:
@@ -129,7 +136,7 @@ class Runs(Endpoints[D]):
             _run_path(run),
             timeout_s,
             is_over=lambda one: one["status"] in FINAL,
-            standing=lambda one: f"the run is still {one['status']}",
+            standing=lambda one: f"the run {run_id_of(run)} is still {one['status']}",
         )
 
 

@@ -9,6 +9,7 @@ a URL to change.
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from hourhand.core.model import Priority
@@ -22,6 +23,7 @@ _PORT = 9_092
 _NAME = re.compile(r"[A-Za-z0-9._-]{1,200}")
 _PASSED_ON = re.compile(r"(ssl|sasl)\.[a-z.]+|security\.protocol|client\.(id|rack)")
 _NUMBERS = {"partitions": (1, 10_000), "replicas": (1, 100), "retention_hours": (1, 24 * 366)}
+_FULL_MESSAGES = "full_messages"
 _SHAPE = "kafka://host:9092/job-triggers"
 
 
@@ -34,6 +36,7 @@ class KafkaAddress:
     partitions: int = DEFAULT_PARTITIONS
     replicas: int | None = None  # the servers' own default
     retention_hours: int = DEFAULT_RETENTION_HOURS
+    full_messages: bool = False  # whether messages tell target and payload too, for others who read them
     client: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def topic(self, run_class: int) -> str:
@@ -79,10 +82,8 @@ def parse_address(url: str) -> KafkaAddress:
         raise Invalid(
             "the topics' name in a Kafka URL consists of letters, digits, dots, dashes and underscores"
         )
-    numbers, client = _options(parts.query)
-    return KafkaAddress(
-        servers=_servers(hosts), topics=topics, client={**_account(account), **client}, **numbers
-    )
+    own, client = _options(parts.query)
+    return KafkaAddress(servers=_servers(hosts), topics=topics, client={**_account(account), **client}, **own)
 
 
 def _servers(hosts: str) -> str:
@@ -104,18 +105,22 @@ def _account(text: str) -> dict[str, str]:
     }
 
 
-def _options(query: str) -> tuple[dict[str, int], dict[str, str]]:
-    numbers: dict[str, int] = {}
+def _options(query: str) -> tuple[dict[str, Any], dict[str, str]]:
+    own: dict[str, Any] = {}
     client: dict[str, str] = {}
     for name, value in parse_qsl(query, keep_blank_values=True):
         if name in _NUMBERS:
             low, high = _NUMBERS[name]
             if not value.isascii() or not value.isdigit() or not low <= int(value) <= high:
                 raise Invalid(f"{name} in a Kafka URL is a number from {low} to {high:,}")
-            numbers[name] = int(value)
+            own[name] = int(value)
+        elif name == _FULL_MESSAGES:
+            if value not in ("true", "false"):
+                raise Invalid(f"{name} in a Kafka URL is true or false")
+            own[name] = value == "true"
         elif _PASSED_ON.fullmatch(name):
             client[name] = value
         else:
-            known = f"{', '.join(_NUMBERS)}, security.protocol, client.id, client.rack, ssl.… and sasl.…"
+            known = f"{', '.join(_NUMBERS)}, {_FULL_MESSAGES}, security.protocol, client.id, client.rack, ssl.… and sasl.…"
             raise Invalid(f"{name[:80]!r} is not an option of a Kafka URL; there are {known}")
-    return numbers, client
+    return own, client

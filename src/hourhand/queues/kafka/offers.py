@@ -37,11 +37,9 @@ _PRODUCER = {
 class KafkaOffers:
     """Hands offers to the topics of their classes."""
 
-    def __init__(
-        self, address: KafkaAddress, *, full_messages: bool = False, patience_s: float = PATIENCE_S
-    ) -> None:
+    def __init__(self, address: KafkaAddress, *, patience_s: float = PATIENCE_S) -> None:
         """`patience_s`: how long a batch may take, before the server counts as away."""
-        self.wants_jobs = full_messages
+        self.wants_jobs = address.full_messages
         self._address = address
         self._patience_s = patience_s
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="kafka-offers")

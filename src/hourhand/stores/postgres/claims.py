@@ -11,8 +11,8 @@ from collections.abc import Iterable, Sequence
 from itertools import groupby
 from typing import Any, NamedTuple
 
-from hourhand.core.identity import CLASSES, RunKey, class_of_lane
-from hourhand.core.lanes import BRIEF_LEAD_US, floors
+from hourhand.core.identity import BACKGROUND, CLASSES, RunKey, class_of_lane
+from hourhand.core.lanes import BRIEF_LEAD_US, NEWEST_SHARE, floors
 from hourhand.core.overlap import free_slots, in_order
 from hourhand.core.plan import Lateness
 from hourhand.core.run import ClaimedRun
@@ -161,8 +161,12 @@ class _Claiming:
             count = len(lanes.waiting)
             turn = self._request.taken_before % count  # with less room than lanes, each has its turn
             in_turn = lanes.waiting[turn:] + lanes.waiting[:turn]
-            limit = -(-left // count)
-            exhausted = await self._take_waiting(in_turn, left, limit)
+            in_order = class_of_lane(lanes.waiting[0]) == BACKGROUND
+            kept = 0 if in_order else left // NEWEST_SHARE
+            limit = -(-(left - kept) // count)
+            exhausted = await self._take_waiting(in_turn, left - kept, limit)
+            if kept and not exhausted:
+                await self._take_newest(lanes.waiting, min(kept, wanted - (len(self.runs) - before)))
             left = wanted - (len(self.runs) - before)
             if left > 0 and limit < wanted and not exhausted:
                 await self._take_waiting(lanes.waiting, left, left)
@@ -209,6 +213,21 @@ class _Claiming:
         if exceptions:
             self._walk_on(exceptions, seen, limit)
         return all(seen.get(lane, 0) < limit for lane in lanes)
+
+    async def _take_newest(self, lanes: Sequence[int], wanted: int) -> None:
+        """Take runs that are due next or were due last, of lanes in which more is due than there is room for."""
+        rows = await self._tx.all(
+            "take_newest",
+            {
+                "lanes": list(lanes),
+                "until": min(self._until, self._tx.now_at + BRIEF_LEAD_US),
+                "most": -(-wanted // len(lanes)),
+                "now": self._tx.now_at,
+                "wanted": wanted,
+                "node_id": self._request.node_id,
+            },
+        )
+        await self._taken(rows)
 
     async def _taken(self, rows: Sequence[Any]) -> list[_Found]:
         """Hold what was taken, and decide about what could not be; answers the latter."""

@@ -17,6 +17,7 @@ import asyncpg
 from hourhand.clock import Clock
 from hourhand.errors import Unavailable
 from hourhand.ids import draw
+from hourhand.ports.acting import Actor, actor
 from hourhand.stores.postgres.faults import (
     CONNECTION_FAULTS,
     is_about_values,
@@ -26,6 +27,8 @@ from hourhand.stores.postgres.faults import (
 )
 from hourhand.stores.postgres.server_clock import ServerClock
 from hourhand.stores.postgres.statements import statements
+from hourhand.stores.relational.answers import marked
+from hourhand.stores.relational.faults import unkeepable
 from hourhand.stores.relational.tx import ChangedMeanwhile, Operation, Parameters, T
 
 POOL_SIZE = 8
@@ -67,12 +70,15 @@ _AGAIN = (
 class PostgresTx:
     """A transaction on one connection of the pool."""
 
-    def __init__(self, connection: Any, clock: Clock | None, server_clock: ServerClock) -> None:
+    def __init__(
+        self, connection: Any, clock: Clock | None, server_clock: ServerClock, actor: Actor | None
+    ) -> None:
         self._connection = connection
         self._clock = clock
         self._server_clock = server_clock
         self._statements = statements()
         self.now_at = 0
+        self.actor = actor
         self.hints: set[str] = set()
 
     async def run(self, name: str, parameters: Parameters = ()) -> int:
@@ -171,6 +177,7 @@ class PostgresEngine:
 
         `hurried`: it waits for nobody's rows, but starts over.
         """
+        operation = marked(operation)
         async with self._in_words(within_s):
             begin = self._begin_hurried if hurried else self._begin
             for number in range(1, _TRIES):
@@ -190,6 +197,10 @@ class PostgresEngine:
         """Execute on one snapshot."""
         async with self._in_words(within_s):
             return await self._execute(self._begin_reading, operation, timed=True, within_s=within_s)
+
+    async def glance(self, operation: Operation[T]) -> T:
+        """A read like any other: the server is another process."""
+        return await self.read(operation)
 
     async def execute(self, text: str, *values: Any) -> None:
         """One statement outside any transaction; waits for its turn like the others."""
@@ -214,7 +225,7 @@ class PostgresEngine:
 
     async def _execute(self, begin: str, operation: Operation[T], timed: bool, within_s: float) -> T:
         async with self._connection(within_s) as connection:
-            tx = PostgresTx(connection, self._clock, self._server_clock)
+            tx = PostgresTx(connection, self._clock, self._server_clock, actor())
             await connection.execute(begin)
             if timed:
                 await tx.look_at_clock()
@@ -237,7 +248,7 @@ class PostgresEngine:
             raise Unavailable(f"the store is too busy with the same rows: {type(error).__name__}") from error
         except (asyncpg.PostgresError, *CONNECTION_FAULTS) as error:
             if is_about_values(error):
-                raise  # a mistake of ours, which waiting does not mend
+                raise unkeepable() from error  # waiting does not mend it
             raise unavailable(error) from error
 
     @asynccontextmanager

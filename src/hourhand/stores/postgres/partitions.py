@@ -1,4 +1,4 @@
-"""The partitions of history and of logs: one a day, made ahead of their time and dropped as a whole.
+"""The partitions of history, of logs and of deeds: one a day, made ahead of their time and dropped as a whole.
 
 Neither stands in anybody's way: a new table is filled by nobody before it is attached, and an old one is
 detached concurrently, then dropped when nothing refers to it any more.
@@ -27,10 +27,16 @@ _DONE_BY_ANOTHER = (
 
 
 class Daily(NamedTuple):
-    """A table that has one partition a day, by its bucket, and the indexes of each."""
+    """A table that has one partition a day, by a column that has so much in a day, and the indexes of each."""
 
     name: str
     indexes: str  # {day} stands for the partition
+    column: str = "bucket"
+    span: int = 1
+
+    def bounds(self, day: int) -> tuple[int, int]:
+        """The first value of a day, and the first of the next."""
+        return day * self.span, (day + 1) * self.span
 
 
 HISTORY = Daily(
@@ -40,7 +46,14 @@ HISTORY = Daily(
     " WITH (pages_per_range = 32, autosummarize = on);",
 )
 RUN_LOG = Daily("run_log", "CREATE UNIQUE INDEX {day}_run ON {day} (job_id, scheduled_at, attempt, seq);")
-TABLES = (HISTORY, RUN_LOG)
+DEEDS = Daily(
+    "deeds",
+    "CREATE INDEX {day}_newest ON {day} (tenant, at, id);"
+    "CREATE INDEX {day}_job ON {day} (job_id, at, id) WHERE job_id IS NOT NULL;",
+    column="at",
+    span=DAY_US,
+)
+TABLES = (HISTORY, RUN_LOG, DEEDS)
 
 
 async def make_ahead(connection: Any, now_at: int) -> None:
@@ -115,6 +128,7 @@ async def _drop(connection: Any, table: Daily, name: str, state: str) -> None:
 
 async def _make(connection: Any, table: Daily, day: int) -> None:
     name = name_of(day, table)
+    first, end = table.bounds(day)
     async with connection.transaction():
         await connection.execute(f"SELECT pg_advisory_xact_lock({_LOCK})")
         if await connection.fetchval("SELECT to_regclass($1)", name) is not None:
@@ -122,6 +136,6 @@ async def _make(connection: Any, table: Daily, day: int) -> None:
         await connection.execute(
             f"CREATE TABLE {name} (LIKE {table.name});"
             f"{table.indexes.format(day=name)}"
-            f"ALTER TABLE {name} ADD CONSTRAINT {name}_day CHECK (bucket = {day});"
-            f"ALTER TABLE {table.name} ATTACH PARTITION {name} FOR VALUES FROM ({day}) TO ({day + 1})"
+            f"ALTER TABLE {name} ADD CONSTRAINT {name}_day CHECK ({table.column} >= {first} AND {table.column} < {end});"
+            f"ALTER TABLE {table.name} ATTACH PARTITION {name} FOR VALUES FROM ({first}) TO ({end})"
         )

@@ -51,13 +51,13 @@ class SchemaStatus(msgspec.Struct, frozen=True, kw_only=True):
 
 async def status(url: str) -> SchemaStatus:
     """Look, and touch nothing; CannotStart when the database belongs to something else."""
-    async with _connected(url) as connection:
+    async with connected(url) as connection:
         return await read_status(connection)
 
 
 async def skew_s(url: str, clock: Clock) -> float:
     """How far the server's clock is beside another, seen over one round trip."""
-    async with _connected(url) as connection:
+    async with connected(url) as connection:
         asked_at = clock.now()
         server_at = await connection.fetchval(
             "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
@@ -68,7 +68,7 @@ async def skew_s(url: str, clock: Clock) -> float:
 async def up(url: str, *, only_to: int | None = None) -> list[str]:
     """Make the steps that are missing; answers their names."""
     done = []
-    async with _connected(url) as connection:
+    async with connected(url) as connection:
         before = await read_status(connection)
         if before.is_newer:
             raise CannotStart(newer_text(before))
@@ -163,7 +163,7 @@ async def _in_step(connection: Any, script: str, number: int | None = None) -> b
 
 
 @asynccontextmanager
-async def _connected(url: str) -> AsyncIterator[Any]:
+async def connected(url: str) -> AsyncIterator[Any]:
     try:
         connection = await asyncpg.connect(
             url, timeout=_CONNECT_S, command_timeout=_STEP_S, statement_cache_size=0

@@ -57,8 +57,11 @@ async def settle(tx: Tx, worker: str, settlements: Sequence[Settlement]) -> list
 async def _apply(tx: Tx, name: str, parameters: dict[str, Any]) -> set[int]:
     places, count, *told = await tx.one(name, parameters)
     applied = set(places or ())
-    if any(told):
+    followed, heard = told or (0, 0)
+    if followed:
         tx.hints.add(Hint.GRAPHS)
+    if heard:
+        tx.hints.add(Hint.WEBHOOKS)
     if len(applied) != count:
         raise ChangedMeanwhile  # somebody asked for a cancel just then, say: find the rows again
     return applied

@@ -12,11 +12,14 @@ from hourhand.core.identity import SEGMENTS, segment_of
 from hourhand.core.instant import DAY_US, SECOND_US
 from hourhand.core.model import Job
 from hourhand.core.plan import ClockPlan
+from hourhand.core.quota import Quota
 from hourhand.core.run import Settlement
 from hourhand.core.schedule import tzdata_version
 from hourhand.errors import CannotStart, Unavailable
 from hourhand.ids import new_key, process_name
 from hourhand.ports import store as port
+from hourhand.ports.acting import Actor, actor
+from hourhand.ports.answers import harmless, promise
 from hourhand.ports.upcoming import UpcomingPage, UpcomingQuery
 from hourhand.stores.postgres import claims, partitions, planning, schema, settling, upkeep
 from hourhand.stores.postgres.channel import HINTS, Channel
@@ -66,6 +69,8 @@ class PostgresStore(RelationalStore):
         listen_url: str | None = None,
         clock: TimeSource | None = None,
         pool_size: int = 8,
+        quota: Quota = Quota(),  # noqa: B008 - frozen
+        databases: int = 1,
     ) -> "PostgresStore":
         """Connect to a database whose schema is up to date; CannotStart says why it cannot be used.
 
@@ -99,7 +104,9 @@ class PostgresStore(RelationalStore):
         channel.listen(
             HINTS, lambda words: hints.publish(_known(words)), lambda: hints.publish(list(port.Hint))
         )
-        settings = Settings(segments=segments, lead_us=lead_us, keep_us=keep_us)
+        settings = Settings(
+            segments=segments, lead_us=lead_us, keep_us=keep_us, quota=quota, databases=databases
+        )
         store = cls(engine, settings, hints, clock or server_clock, channel)
         try:
             await store._prepare()
@@ -131,8 +138,13 @@ class PostgresStore(RelationalStore):
         if await self._engine.write(look):
             raise Unavailable("the database is read-only (a standby, or after a failover)")
 
-    async def create_jobs(self, drafts: Sequence[port.JobDraft]) -> list[Job | port.Refusal | port.Unfit]:
-        return await self._creating.add(drafts)
+    async def create_jobs(self, drafts: Sequence[port.JobDraft]) -> list[Job | port.Refused]:
+        asks = actor()  # of several requests that share a transaction each has its own
+        pairs = [(draft, asks) for draft in drafts]
+        if promise() is None:
+            return await self._creating.add(pairs)
+        with harmless():  # a transaction of its own, with the promise's mark
+            return await self._create(pairs)
 
     async def plan(self, plans: Sequence[ClockPlan]) -> int:
         return await self._engine.write(lambda tx: planning.plan(tx, plans), within_s=LONG_S)
@@ -213,9 +225,12 @@ class PostgresStore(RelationalStore):
 
         await self._engine.on_connection(write)
 
-    async def _create(self, drafts: Sequence[port.JobDraft]) -> list[Job | port.Refusal | port.Unfit]:
+    async def _create(self, asked: Sequence[tuple[port.JobDraft, Actor | None]]) -> list[Job | port.Refused]:
+        drafts, actors = [draft for draft, _ in asked], [one for _, one in asked]
         known = await self._make_clocks(drafts)
-        return await self._engine.write(lambda tx: jobs.create_jobs(tx, self._settings, drafts, known))
+        return await self._engine.write(
+            lambda tx: jobs.create_jobs(tx, self._settings, drafts, known, actors=actors)
+        )
 
     async def _make_clocks(self, drafts: Sequence[port.JobDraft]) -> Mapping[Place, int]:
         """Make the clocks of new rules in a commit of their own, so that importers do not wait for each other's jobs."""

@@ -20,16 +20,19 @@ from hourhand.core.backfill import (
     allowance,
     next_page,
 )
+from hourhand.core.deeds import Act
 from hourhand.core.identity import background_lane, format_backfill_id
 from hourhand.core.lifecycle import FINAL, Reason, State
 from hourhand.core.model import Job, JobState
 from hourhand.errors import Conflict, Overloaded
 from hourhand.ports.backfills import BackfillPage, BackfillQuery, DecideBackfill, Feeding
 from hourhand.ports.store import Hint
+from hourhand.stores.relational.deeds import note_deed
 from hourhand.stores.relational.endings import end_unstarted
 from hourhand.stores.relational.holding import hold_with_clock, unplanned_from
 from hourhand.stores.relational.jobs import hold
 from hourhand.stores.relational.membership import Settings
+from hourhand.stores.relational.quotas import runs_room, take_runs
 from hourhand.stores.relational.rows import STATES, JobRecord, UnstartedRow, job_of
 from hourhand.stores.relational.slots import hand_on
 from hourhand.stores.relational.tx import Tx
@@ -44,6 +47,11 @@ _COUNTED = {
     State.CANCELLED: "cancelled",
 }
 _OPEN = (BackfillState.RUNNING, BackfillState.PAUSED)
+_ACTS = {
+    BackfillAction.PAUSE: Act.BACKFILL_PAUSE,
+    BackfillAction.RESUME: Act.BACKFILL_RESUME,
+    BackfillAction.CANCEL: Act.BACKFILL_CANCEL,
+}
 _MOST_COUNTED = 2_000  # more than may be open
 
 
@@ -61,6 +69,7 @@ async def add_backfill(tx: Tx, tenant: str, job_id: int, decide: DecideBackfill)
     if (await tx.one("count_unfinished", (tenant, MAX_UNFINISHED)))[0] >= MAX_UNFINISHED:
         raise Overloaded(f"{MAX_UNFINISHED} backfills are under way already", retry_after_s=60)
     await tx.run("add_backfill", _values(backfill))
+    await _note(tx, Act.BACKFILL_CREATE, backfill, count=backfill.tally.total, note=backfill.spec.note)
     tx.hints.add(Hint.BACKFILLS)
     return backfill
 
@@ -102,10 +111,14 @@ async def change_backfill(tx: Tx, tenant: str, backfill_id: int, action: Backfil
         raise Conflict(f"the backfill is {backfill.state} already")
     tx.hints.add(Hint.BACKFILLS)
     if action is BackfillAction.CANCEL:
-        return await _put(tx, await _cancelled(tx, backfill))
-    if action is BackfillAction.RESUME:
-        return await _put(tx, _resumed(backfill, record))
-    return await _put(tx, msgspec.structs.replace(backfill, state=BackfillState.PAUSED, reason=None))
+        changed = await _cancelled(tx, backfill)
+    elif action is BackfillAction.RESUME:
+        changed = _resumed(backfill, record)
+    else:
+        changed = msgspec.structs.replace(backfill, state=BackfillState.PAUSED, reason=None)
+    if changed != backfill:
+        await _note(tx, _ACTS[action], backfill)
+    return await _put(tx, changed)
 
 
 async def feed_backfill(tx: Tx, settings: Settings, backfill_id: int) -> Feeding | None:
@@ -125,7 +138,7 @@ async def feed_backfill(tx: Tx, settings: Settings, backfill_id: int) -> Feeding
     counted = await _count(tx, backfill)
     fed, passed = counted, 0
     if counted.state is BackfillState.RUNNING:
-        fed, passed = await _feed(tx, record, job_of(record), counted)
+        fed, passed = await _feed(tx, settings, record, job_of(record), counted)
     if fed != backfill:
         fed = await _put(tx, fed)
     return Feeding(
@@ -146,7 +159,9 @@ async def end_with_job(tx: Tx, tenant: str, job_id: int) -> None:
         await tx.run("forget_backfill_runs", (tx.array([row[0] for row in ids]),))
 
 
-async def _feed(tx: Tx, record: JobRecord, job: Job, backfill: Backfill) -> tuple[Backfill, int]:
+async def _feed(
+    tx: Tx, settings: Settings, record: JobRecord, job: Job, backfill: Backfill
+) -> tuple[Backfill, int]:
     """Make the next runs of a backfill whose job and clock are held; how many times the mark passed."""
     rule = job.spec.rule
     if rule is None or rule.key != backfill.present_key:
@@ -154,10 +169,12 @@ async def _feed(tx: Tx, record: JobRecord, job: Job, backfill: Backfill) -> tupl
     if job.state is JobState.PAUSED and not backfill.while_paused:
         return backfill, 0
     limit, since = allowance(backfill, tx.now_at)
+    limit = await runs_room(tx, settings, backfill.tenant, limit)
     planned_from = await unplanned_from(tx, record)
     bound_at = tx.now_at if planned_from is None else min(tx.now_at, planned_from - 1)
     page = next_page(backfill, bound_at, limit)
     made = await _insert(tx, record, backfill, page.times)
+    await take_runs(tx, settings, backfill.tenant, made)
     tally = backfill.tally
     next_at = since + made * (backfill.spec.pace_us or 0)
     return (
@@ -254,6 +271,13 @@ async def _put(tx: Tx, backfill: Backfill) -> Backfill:
     values = _values(backfill)
     await tx.run("put_backfill", {name: values[name] for name in _CHANGING})
     return backfill
+
+
+async def _note(
+    tx: Tx, act: Act, backfill: Backfill, *, count: int | None = None, note: str | None = None
+) -> None:
+    name = format_backfill_id(backfill.id)
+    await note_deed(tx, backfill.tenant, act, job_id=backfill.job_id, object_id=name, count=count, note=note)
 
 
 async def _hold(tx: Tx, backfill_id: int) -> Backfill | None:

@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from hourhand.core.dag import GraphJob
+from hourhand.core.deeds import Act
 from hourhand.core.identity import BACKGROUND, SKIP_LANE, background_lane, class_of_lane
 from hourhand.core.instant import HOUR_US
 from hourhand.core.lifecycle import Reason, State
@@ -17,9 +18,10 @@ from hourhand.core.model import AfterTiming, Job, JobState, OnceTiming, Trigger
 from hourhand.core.plan import expected_times, first_since, last_time, used_runs
 from hourhand.core.run import TRIGGER_CODES
 from hourhand.core.tending import Care, attend_at, care_for
-from hourhand.errors import Conflict
+from hourhand.errors import Conflict, check_version
 from hourhand.ports.store import Changed, Decide, Hint, JobEdit
 from hourhand.stores.relational.backfills import end_with_job
+from hourhand.stores.relational.deeds import note_deed
 from hourhand.stores.relational.descents import Wait, end_wait
 from hourhand.stores.relational.edges import (
     check_change,
@@ -42,6 +44,7 @@ from hourhand.stores.relational.membership import (
     leave,
     planned_to,
 )
+from hourhand.stores.relational.quotas import check_edit
 from hourhand.stores.relational.rows import (
     JobRecord,
     UnstartedRow,
@@ -53,6 +56,7 @@ from hourhand.stores.relational.rows import (
     versions_of,
 )
 from hourhand.stores.relational.skips import forget_skips, keep_skips
+from hourhand.stores.relational.tidings import DELETED, change_kind, note_jobs
 from hourhand.stores.relational.tx import ChangedMeanwhile, Tx
 
 _SCHEDULED = TRIGGER_CODES[Trigger.SCHEDULED]
@@ -98,12 +102,18 @@ async def change_roots(
 
 
 async def delete_job(
-    tx: Tx, settings: Settings, tenant: str, job_id: int, cancel_running: bool
+    tx: Tx,
+    settings: Settings,
+    tenant: str,
+    job_id: int,
+    cancel_running: bool,
+    version: int | None = None,
 ) -> Changed | None:
     """Remove a job with everything that is not under way; its versions stay."""
     record = await _hold(tx, settings, tenant, job_id, None)
     if record is None:
         return None
+    check_version(record.version, version)
     await refuse_if_followed(tx, tenant, job_id)
     job = job_of(record)
     cut = await _cut(tx, settings, record)
@@ -133,8 +143,10 @@ async def delete_job(
     await _keep_version(tx, record)
     tombstone = (job_id, record.version + 1, tenant, cut, record.until, record.paused, 1, None, record.spec)
     await tx.insert("add_version", [tombstone])
-    await tx.run("drop_job", (job_id,))
     await leave_set(tx, job)
+    await note_jobs(tx, DELETED, [msgspec.structs.replace(job, version=record.version + 1)])
+    await note_deed(tx, tenant, Act.JOB_DELETE, job_id=job_id, version=record.version + 1)
+    await tx.run("drop_job", (job_id,))  # last, for it holds what is counted of the tenant
     return Changed(job=job, effective_from=cut)
 
 
@@ -192,14 +204,16 @@ async def _apply(tx: Tx, settings: Settings, record: JobRecord, old: Job, edit: 
         effective_from = version_from = max(tx.now_at, record.version_from)
     attend = attend_at(job, settings.keep_us)
     await _keep_version(tx, record)
-    await tx.run(
-        "replace_job",
-        job_values(job, version_from=version_from, clock_id=clock_id, attend_at=attend, lane=lane),
-    )
     if job.spec.set_name != old.spec.set_name:
         await leave_set(tx, old)
         await join_sets(tx, [job])
     await enrolment.write()
+    await note_jobs(tx, change_kind(old, job), [job])
+    note = job.note if job.note != old.note else None
+    await note_deed(tx, job.tenant, edit.act, job_id=job.id, version=job.version, note=note)
+    values = job_values(job, version_from=version_from, clock_id=clock_id, attend_at=attend, lane=lane)
+    await tx.run("replace_job", values)  # last, for it holds what is counted of the tenant
+    await check_edit(tx, settings, job.tenant, record.spec, values["spec"])
     tx.hints |= {Hint.JOBS, Hint.RUNS}
     return Changed(job=job, effective_from=effective_from)
 

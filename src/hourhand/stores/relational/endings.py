@@ -1,4 +1,4 @@
-"""Runs that end without an attempt of their own, and the word of it to the jobs that follow theirs."""
+"""Runs that end without an attempt of their own, and the word of it to webhooks and to the jobs that follow theirs."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -6,6 +6,7 @@ from typing import Any
 from hourhand.core.lifecycle import State
 from hourhand.ports.store import Hint
 from hourhand.stores.relational.rows import UnstartedRow, ending
+from hourhand.stores.relational.tidings import note_endings
 from hourhand.stores.relational.tx import Tx
 
 
@@ -26,6 +27,7 @@ async def write_endings(tx: Tx, endings: Sequence[tuple[Any, ...]]) -> None:
     if not endings:
         return
     await tx.insert("add_ending", endings)
+    await note_endings(tx, endings)
     ids = tx.array(sorted({row[0] for row in endings}))
     followed = {row[0] for row in await tx.all("parents_among", (ids,))}
     descents = [

@@ -17,6 +17,7 @@ from hourhand.core.skipping import Skip
 from hourhand.core.why import DeadFact, KeptGap, ParentFact, RunFacts, in_force, promised_by
 from hourhand.stores.relational.jobs import load
 from hourhand.stores.relational.membership import Settings
+from hourhand.stores.relational.quotas import kept_us
 from hourhand.stores.relational.reading import job_as_seen, live_runs, with_history
 from hourhand.stores.relational.rows import JobRecord, decode_spec, gap_of, versions_of
 from hourhand.stores.relational.tx import Tx
@@ -42,7 +43,7 @@ async def run_facts(tx: Tx, settings: Settings, tenant: str, key: RunKey) -> Run
         job_id=key.job_id,
         at=key.scheduled_at,
         now_at=tx.now_at,
-        keep_us=settings.keep_us,
+        keep_us=await kept_us(tx, settings, tenant),
         job=None if record is None else await job_as_seen(tx, record),
         versions=tuple(versions),
         run=run,
@@ -67,7 +68,7 @@ async def _others(
         until_at = max(
             until_at, run.attempts[-1].finished_at if cancelled else row.started_at or row.finished_at
         )
-    past = [row[0] for row in await tx.all("history_times", (key.job_id, until_at + 1, _AROUND))]
+    past = [row[0] for row in await tx.all("history_times", (key.job_id, until_at + 1, tx.now_at, _AROUND))]
     beside = sorted(at for at in live if at != key.scheduled_at)[:_MOST_LIVE]
     times = sorted({*past, *beside} - {key.scheduled_at})
     return tuple(await with_history(tx, tenant, key.job_id, times, {at: live[at] for at in beside}))

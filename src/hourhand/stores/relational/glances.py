@@ -15,9 +15,9 @@ async def glance(tx: Tx, tenant: str, ids: Sequence[int], at: int | None) -> lis
     """Of each job its run for a nominal time, else the newest that waits for something, runs or ended."""
     own = list(await GraphReader(tx, tenant).jobs(ids))
     if at is None:
-        rows = await tx.all("newest_runs", {"job_ids": tx.array(own)})
+        rows = await tx.all("newest_runs", {"job_ids": tx.array(own), "now": tx.now_at})
     else:
-        rows = await tx.all("runs_at", {"job_ids": tx.array(own), "scheduled_at": at})
+        rows = await tx.all("runs_at", {"job_ids": tx.array(own), "scheduled_at": at, "now": tx.now_at})
     found: dict[int, tuple[int, int, State]] = {}
     for job_id, scheduled_at, place, code, due_at, tries in rows:
         if place == _ENDED:

@@ -3,17 +3,23 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from hourhand.core.deeds import Act
 from hourhand.core.identity import RunKey
 from hourhand.core.instant import SECOND_US
 from hourhand.core.model import MAX_QUEUED, AfterTiming, Job, JobState, OnceTiming, Trigger
 from hourhand.core.plan import first_since, last_time
 from hourhand.core.run import TRIGGER_CODES
 from hourhand.core.tending import attend_at
-from hourhand.errors import Overloaded
-from hourhand.ports.store import Hint, JobDraft, Refusal, Unfit
+from hourhand.errors import Overloaded, check_version
+from hourhand.ports.acting import Actor
+from hourhand.ports.store import Hint, JobDraft, Refusal, Refused
+from hourhand.stores.relational import quotas
+from hourhand.stores.relational.answers import note_made
+from hourhand.stores.relational.deeds import note_creations, note_deed
 from hourhand.stores.relational.edges import add_edges, edge_rows, unfit_drafts
 from hourhand.stores.relational.membership import Enrolment, Place, Settings
 from hourhand.stores.relational.rows import JobRecord, decode_spec, job_values, lane_for
+from hourhand.stores.relational.tidings import CREATED, note_jobs
 from hourhand.stores.relational.tx import Tx
 from hourhand.stores.relational.waves import any_run_at, jobs_below, open_wave
 
@@ -21,28 +27,53 @@ MAX_TOGETHER = 200  # jobs of separate requests that share a transaction
 
 
 async def create_jobs(
-    tx: Tx, settings: Settings, drafts: Sequence[JobDraft], known: Mapping[Place, int] | None = None
-) -> list[Job | Refusal | Unfit]:
-    """Store drafts, refusing those whose id or key is taken; `known` are clocks that were found before."""
+    tx: Tx,
+    settings: Settings,
+    drafts: Sequence[JobDraft],
+    known: Mapping[Place, int] | None = None,
+    *,
+    actors: Sequence[Actor | None] | None = None,
+) -> list[Job | Refused]:
+    """Store drafts, refusing those whose id or key is taken.
+
+    `known` are clocks that were found before, `actors` who asked for each where not all are the transaction's.
+    """
     refusals = await _refusals(tx, drafts)
     if any(isinstance(draft.spec.timing, AfterTiming) for draft in drafts):
         refusals = await _unfit(tx, drafts, refusals)
+    standings = await quotas.standings(tx, settings, [draft.tenant for draft in drafts])
+    refusals = await _over_quota(tx, settings, drafts, refusals, standings)
     enrolment = Enrolment(tx, settings, known)
     answers = [refusal or await _new_job(tx, draft) for draft, refusal in zip(drafts, refusals, strict=True)]
     jobs = [answer for answer in answers if isinstance(answer, Job)]
     await enrolment.foresee(jobs)
-    await tx.insert("add_job", [await _job_row(tx, settings, enrolment, job) for job in jobs])
+    rows = [await _job_row(tx, settings, enrolment, job) for job in jobs]
     # `lead` from now, as every change: by then this is committed, and a parent that ends sees it
     since = tx.now_at + settings.lead_us
     await add_edges(tx, [row for job in jobs for row in edge_rows(job.id, job.spec.timing, since)])
     await enrolment.write()
     await join_sets(tx, jobs)
+    stored = zip(drafts, answers, strict=True)
+    await note_made(tx, {answer.id: draft for draft, answer in stored if isinstance(answer, Job)})
+    await note_jobs(tx, CREATED, jobs)
+    asked_by = [tx.actor] * len(drafts) if actors is None else actors
+    pairs = zip(answers, asked_by, strict=True)
+    await note_creations(tx, [(answer, one) for answer, one in pairs if isinstance(answer, Job)])
+    await tx.insert("add_job", rows)  # last, for it holds what is counted of each tenant
+    made = [draft for draft, answer in zip(drafts, answers, strict=True) if isinstance(answer, Job)]
+    await quotas.confirm(tx, settings, made, standings)
     tx.hints.add(Hint.JOBS)
     return answers
 
 
 async def add_run(
-    tx: Tx, tenant: str, job_id: int, request_key: str | None, downstream: bool = False
+    tx: Tx,
+    settings: Settings,
+    tenant: str,
+    job_id: int,
+    request_key: str | None,
+    downstream: bool = False,
+    version: int | None = None,
 ) -> RunKey | None:
     """A manual run at a nominal time of its own, never on a whole second or where its rule fires."""
     record = await hold(tx, tenant, job_id)
@@ -51,7 +82,11 @@ async def add_run(
     known = await run_of_request(tx, job_id, request_key)
     if known is not None:
         return known
-    return await add_beside(tx, record, Trigger.MANUAL, request_key, downstream)
+    check_version(record.version, version)
+    made, followers = await add_beside(tx, settings, record, Trigger.MANUAL, request_key, downstream)
+    count = 1 + followers if downstream else None
+    await note_deed(tx, tenant, Act.JOB_RUN, job_id=job_id, scheduled_at=made.scheduled_at, count=count)
+    return made
 
 
 async def run_of_request(tx: Tx, job_id: int, request_key: str | None) -> RunKey | None:
@@ -61,9 +96,14 @@ async def run_of_request(tx: Tx, job_id: int, request_key: str | None) -> RunKey
 
 
 async def add_beside(
-    tx: Tx, record: JobRecord, trigger: Trigger, request_key: str | None, downstream: bool = False
-) -> RunKey:
-    """A run of a held job beside its schedule, due now; with runs of all that follow it if asked for."""
+    tx: Tx,
+    settings: Settings,
+    record: JobRecord,
+    trigger: Trigger,
+    request_key: str | None,
+    downstream: bool = False,
+) -> tuple[RunKey, int]:
+    """A run of a held job beside its schedule, due now; with runs of all that follow it if asked for: how many."""
     if (await tx.one("waiting_beside", {"job_id": record.id}))[0] >= MAX_QUEUED:
         raise Overloaded(f"{MAX_QUEUED} runs of this job beside its schedule already wait")
     wave = await jobs_below(tx, record.tenant, record.id) if downstream else {}
@@ -72,9 +112,10 @@ async def add_beside(
     await tx.insert("add_planned", [row])
     if request_key is not None:
         await tx.insert("add_request_key", [(record.id, request_key, at, tx.now_at)])
-    await open_wave(tx, wave, record.id, at, trigger)
+    followers = await open_wave(tx, wave, record.id, at, trigger)
+    await quotas.take_runs(tx, settings, record.tenant, 1 + len(wave))
     tx.hints.add(Hint.RUNS)
-    return RunKey(record.id, at)
+    return RunKey(record.id, at), followers
 
 
 def enrol(enrolment: Enrolment, job: Job, lane: int) -> int | None:
@@ -116,16 +157,29 @@ async def load(tx: Tx, tenant: str, job_id: int) -> JobRecord | None:
     return JobRecord(*row)
 
 
+async def _over_quota(
+    tx: Tx,
+    settings: Settings,
+    drafts: Sequence[JobDraft],
+    refusals: Sequence[Refused | None],
+    standings: Mapping[str, quotas.Standing],
+) -> list[Refused | None]:
+    """Look at the quotas of those that nothing else stands against."""
+    fit = [draft for draft, refusal in zip(drafts, refusals, strict=True) if refusal is None]
+    found = iter(await quotas.unfitting(tx, settings, fit, standings))
+    return [next(found) if refusal is None else refusal for refusal in refusals]
+
+
 async def _unfit(
-    tx: Tx, drafts: Sequence[JobDraft], refusals: Sequence[Refusal | Unfit | None]
-) -> list[Refusal | Unfit | None]:
+    tx: Tx, drafts: Sequence[JobDraft], refusals: Sequence[Refused | None]
+) -> list[Refused | None]:
     """Look at the graph of those that nothing else stands against."""
     fit = [draft for draft, refusal in zip(drafts, refusals, strict=True) if refusal is None]
     found = iter(await unfit_drafts(tx, fit))
     return [next(found) if refusal is None else refusal for refusal in refusals]
 
 
-async def _refusals(tx: Tx, drafts: Sequence[JobDraft]) -> list[Refusal | Unfit | None]:
+async def _refusals(tx: Tx, drafts: Sequence[JobDraft]) -> list[Refused | None]:
     taken_ids = {row[0] for row in await tx.all("taken_ids", (tx.array([draft.id for draft in drafts]),))}
     keys: dict[str, list[str]] = {}
     for draft in drafts:
@@ -136,7 +190,7 @@ async def _refusals(tx: Tx, drafts: Sequence[JobDraft]) -> list[Refusal | Unfit 
         for tenant, wanted in keys.items()
         for row in await tx.all("taken_keys", (tenant, tx.array(wanted)))
     }
-    answers: list[Refusal | Unfit | None] = []
+    answers: list[Refused | None] = []
     for draft in drafts:
         name = (draft.tenant, draft.spec.key)
         if draft.spec.key is not None and name in taken_keys:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+from hourhand.core.deeds import Act
 from hourhand.core.identity import RunKey
 from hourhand.core.lifecycle import FINAL, Reason, State
 from hourhand.core.model import FOREVER, Trigger
@@ -10,10 +11,13 @@ from hourhand.core.run import TRIGGER_CODES, TRIGGERS, DeadLetter, RunView
 from hourhand.errors import Conflict
 from hourhand.ports.reading import DeadGroup, DeadPage, DeadQuery
 from hourhand.ports.store import Hint
+from hourhand.stores.relational.deeds import note_deed, note_runs
 from hourhand.stores.relational.descents import drop_waits
 from hourhand.stores.relational.endings import end_unstarted
 from hourhand.stores.relational.holding import unplanned_from
 from hourhand.stores.relational.jobs import add_beside, hold, load, run_of_request
+from hourhand.stores.relational.membership import Settings
+from hourhand.stores.relational.quotas import take_runs
 from hourhand.stores.relational.reading import get_run
 from hourhand.stores.relational.rows import UnstartedRow
 from hourhand.stores.relational.slots import hand_on
@@ -53,9 +57,12 @@ async def dead_groups(tx: Tx, tenant: str, by: str, limit: int) -> list[DeadGrou
     return [DeadGroup(value=row[0], count=row[1], sample=_letter(row[2:])) for row in rows]
 
 
-async def requeue(tx: Tx, tenant: str, keys: Sequence[RunKey], downstream: bool = False) -> list[RunKey]:
+async def requeue(
+    tx: Tx, settings: Settings, tenant: str, keys: Sequence[RunKey], downstream: bool = False
+) -> list[RunKey]:
     """The same runs go on: fence kept, tries reset, due now; with what was skipped because of them if asked for."""
     moved = []
+    sizes: list[int | None] = []  # how many runs each came to, where more than itself were asked for
     for key in keys:
         record = await load(tx, tenant, key.job_id)
         dead = None if record is None else await tx.one("take_dead", (key.job_id, key.scheduled_at, tenant))
@@ -64,22 +71,30 @@ async def requeue(tx: Tx, tenant: str, keys: Sequence[RunKey], downstream: bool 
         requeued = TRIGGER_CODES[Trigger.REQUEUED]
         row = (key.scheduled_at, key.job_id, record.lane, tx.now_at, requeued, dead[0], 0)
         await tx.insert("add_planned", [row])
-        if downstream:
-            await reopen_wave(tx, tenant, key.job_id, key.scheduled_at)
+        below = await reopen_wave(tx, tenant, key.job_id, key.scheduled_at) if downstream else 0
+        sizes.append(1 + below if downstream else None)
         moved.append(key)
+    await note_runs(
+        tx, tenant, Act.DEAD_REQUEUE, [(*key, size) for key, size in zip(moved, sizes, strict=True)]
+    )
     if moved:
+        await take_runs(tx, settings, tenant, len(moved))
         tx.hints.add(Hint.RUNS)
     return moved
 
 
 async def discard(tx: Tx, tenant: str, keys: Sequence[RunKey]) -> list[RunKey]:
     """Remove dead letters; their history stays."""
-    return [
+    taken = [
         key for key in keys if await tx.one("take_dead", (key.job_id, key.scheduled_at, tenant)) is not None
     ]
+    await note_runs(tx, tenant, Act.DEAD_DISCARD, [(*key, None) for key in taken])
+    return taken
 
 
-async def rerun(tx: Tx, tenant: str, key: RunKey, request_key: str | None) -> RunKey | None:
+async def rerun(
+    tx: Tx, settings: Settings, tenant: str, key: RunKey, request_key: str | None
+) -> RunKey | None:
     """A new run of the job as it is now, which names the one that it repeats."""
     record = await hold(tx, tenant, key.job_id)
     run = None if record is None else await get_run(tx, tenant, key)
@@ -94,9 +109,10 @@ async def rerun(tx: Tx, tenant: str, key: RunKey, request_key: str | None) -> Ru
     known = await run_of_request(tx, key.job_id, request_key)
     if known is not None:
         return known
-    made = await add_beside(tx, record, Trigger.RERUN, request_key)
+    made, _ = await add_beside(tx, settings, record, Trigger.RERUN, request_key)
     link = {"job_id": key.job_id, "scheduled_at": made.scheduled_at, "of_at": key.scheduled_at}
     await tx.run("add_rerun", {**link, "made_at": tx.now_at})
+    await note_deed(tx, tenant, Act.RUN_RERUN, job_id=key.job_id, scheduled_at=key.scheduled_at)
     return made
 
 
@@ -125,6 +141,8 @@ async def cancel_run(tx: Tx, tenant: str, key: RunKey) -> RunView | None:
         tx.hints.add(Hint.CANCEL)
     else:
         raise ChangedMeanwhile  # it was executed when it was looked for elsewhere, and is no longer
+    if rows or not run.cancel_asked:  # to ask its worker once more changes nothing
+        await note_deed(tx, tenant, Act.RUN_CANCEL, job_id=key.job_id, scheduled_at=key.scheduled_at)
     return await get_run(tx, tenant, key)
 
 

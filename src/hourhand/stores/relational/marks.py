@@ -17,7 +17,7 @@ async def job_marks(tx: Tx, tenant: str, job_ids: Sequence[int], limit: int) -> 
     known = [row[0] for row in await tx.all("jobs_among", (tenant, tx.array(job_ids)))]
     if not known:
         return []
-    asked = {"ids": tx.array(known), "retrying": _RETRYING, "limit": limit + _SPARE}
+    asked = {"ids": tx.array(known), "retrying": _RETRYING, "limit": limit + _SPARE, "now": tx.now_at}
     ended: dict[int, dict[int, RunMark]] = {job_id: {} for job_id in known}
     for job_id, at, state, due_at, started_at, finished_at in await tx.all("last_ends", asked):
         # The newest attempt comes first, and speaks for the run.

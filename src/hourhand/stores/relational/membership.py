@@ -12,6 +12,7 @@ import msgspec
 from hourhand.core.identity import background_lane, jitter_us, segment_of
 from hourhand.core.model import FOREVER, Job, JobState, OnceTiming, Trigger
 from hourhand.core.plan import MisfireGroup, PlannedTime, plan_leaver, with_near_before
+from hourhand.core.quota import Quota
 from hourhand.core.run import TRIGGER_CODES
 from hourhand.core.schedule import Rule
 from hourhand.ports.store import Hint
@@ -33,6 +34,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     segments: int
     lead_us: int
     keep_us: int
+    quota: Quota = Quota()  # of a tenant for which nobody set another
+    databases: int = 1  # that share a tenant's quota
 
 
 class Enrolment:

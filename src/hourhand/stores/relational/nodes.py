@@ -1,12 +1,13 @@
 """Operations of nodes: their leases, what they hold, and how schedulers share the segments."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import msgspec
 
 from hourhand.core.serving import Serves
 from hourhand.core.sharing import quota
-from hourhand.ports.store import HeldRun, LeaseLost, NodeInfo
+from hourhand.ports.store import HeldRun, LeaseLost, NodeInfo, SegmentInfo
 from hourhand.stores.relational.rows import to_json
 from hourhand.stores.relational.tx import Tx
 
@@ -38,19 +39,26 @@ async def tell_served(tx: Tx, node_id: int, serves: Serves) -> None:
     await tx.run("tell_served", {"id": node_id, "serves": to_json(serves)})
 
 
+async def segments(tx: Tx) -> list[SegmentInfo]:
+    """Every segment, and who holds it."""
+    return [SegmentInfo(segment=row[0], node_id=row[1], fence=row[2]) for row in await tx.all("all_segments")]
+
+
 async def nodes(tx: Tx) -> list[NodeInfo]:
     """Every node known."""
-    return [
-        NodeInfo(
-            id=row[0],
-            kind=row[1],
-            name=row[2],
-            started_at=row[3],
-            lease_until=row[4],
-            serves=None if row[5] is None else msgspec.json.decode(row[5], type=Serves),
-        )
-        for row in await tx.all("nodes")
-    ]
+    return [node_of(row) for row in await tx.all("nodes")]
+
+
+def node_of(row: Sequence[Any]) -> NodeInfo:
+    """A node from its row."""
+    return NodeInfo(
+        id=row[0],
+        kind=row[1],
+        name=row[2],
+        started_at=row[3],
+        lease_until=row[4],
+        serves=None if row[5] is None else msgspec.json.decode(row[5], type=Serves),
+    )
 
 
 async def held_runs(tx: Tx, name: str, node_id: int) -> list[HeldRun]:

@@ -11,8 +11,7 @@ from hourhand.core.lifecycle import Phase, State, shown_state
 from hourhand.core.model import FOREVER, Job, JobState, Version
 from hourhand.core.plan import MissedTimes, missed_times
 from hourhand.core.run import TRIGGERS, AttemptRow, Progress, RunView
-from hourhand.ports.reading import JobPage, JobQuery, RunPage, RunQuery
-from hourhand.ports.store import Backlog
+from hourhand.ports.reading import JobCount, JobLook, JobPage, JobQuery, RunPage, RunQuery, WantRuns
 from hourhand.stores.relational.descents import outcomes_of
 from hourhand.stores.relational.jobs import load
 from hourhand.stores.relational.rows import (
@@ -24,15 +23,17 @@ from hourhand.stores.relational.rows import (
     job_of,
     versions_of,
 )
+from hourhand.stores.relational.skips import skips_of
 from hourhand.stores.relational.tx import Tx
 
-WIDE_PREFIX = 100_000  # from so many jobs on, the newest are looked through instead of the named put in order
+WIDE_PREFIX = 20_000  # from so many jobs on, the newest are looked through instead of the named put in order
+MOST_COUNTED = 100_000  # jobs, where somebody asks how many there are
 _NEWEST_ID = (1 << 63) - 1
 _SCAN = 5_000  # rows that one page may look at before it answers with less
+_TAG_SCAN = 10_000  # rows that a page of a tag looks at
 _DISORDER_US = 10 * SECOND_US  # outcomes are committed this much later than they finished, hardly more
 _MAX_GAPS = 100
 _MAX_WAITS = 1_000  # runs of one job that wait for their parents, which are shown
-_COUNT_BOUND = 1_000_000
 
 
 async def get_job(tx: Tx, tenant: str, job_id: int) -> Job | None:
@@ -50,6 +51,8 @@ async def find_jobs(tx: Tx, tenant: str, text: str, limit: int) -> list[Job]:
 
 async def list_jobs(tx: Tx, tenant: str, query: JobQuery) -> JobPage:
     """A page of jobs, newest first; looks at a bounded number of rows."""
+    if query.tag is not None and query.set_name is None and not query.name_prefix and not query.failing:
+        return await _tagged_jobs(tx, tenant, query, query.tag)
     before = _NEWEST_ID if query.before_id is None else query.before_id
     found: list[Job] = []
     looked = 0
@@ -57,16 +60,53 @@ async def list_jobs(tx: Tx, tenant: str, query: JobQuery) -> JobPage:
         size = min(_SCAN - looked, max(query.limit * 2, 100, looked))  # ever more, where few fit
         rows = [JobRecord(*row) for row in await _job_rows(tx, tenant, query, before, size)]
         looked += size
+        live = await _live_among(tx, rows)
         for record in rows:
             before = record.id
-            job = await job_as_seen(tx, record)
-            if _fits(job, query):
+            state = _seen_state(record, record.id in live, tx.now_at)
+            if _may_fit(record, state, query) and _fits(job := job_of(record, state), query):
                 found.append(job)
                 if len(found) == query.limit:
                     return JobPage(jobs=tuple(found), next_before_id=before)
         if len(rows) < size:
             return JobPage(jobs=tuple(found), next_before_id=None)
     return JobPage(jobs=tuple(found), next_before_id=before)
+
+
+async def _tagged_jobs(tx: Tx, tenant: str, query: JobQuery, tag: str) -> JobPage:
+    """A page of jobs with a tag: the database looks through the next ones, which costs far less than reading them."""
+    before = _NEWEST_ID if query.before_id is None else query.before_id
+    most = max(query.limit * 2, 100)
+    rows = [
+        JobRecord(*row)
+        for row in await tx.all("tagged_page", (before, tenant, _as_text(tag), _TAG_SCAN, most))
+    ]
+    live = await _live_among(tx, rows)
+    found: list[Job] = []
+    for record in rows:
+        state = _seen_state(record, record.id in live, tx.now_at)
+        if _may_fit(record, state, query) and _fits(job := job_of(record, state), query):
+            found.append(job)
+            if len(found) == query.limit:
+                return JobPage(jobs=tuple(found), next_before_id=record.id)
+    if len(rows) == most:
+        return JobPage(jobs=tuple(found), next_before_id=rows[-1].id)
+    looked, last = await tx.one("look_end", (before, tenant, _TAG_SCAN))
+    return JobPage(jobs=tuple(found), next_before_id=last if looked == _TAG_SCAN else None)
+
+
+async def count_jobs(tx: Tx, tenant: str, query: JobQuery) -> JobCount:
+    """How many there are, by an index and up to a bound."""
+    if query.set_name is not None:
+        row = await tx.one("count_in_set", (tenant, query.set_name, MOST_COUNTED))
+    elif query.name_prefix:
+        low, high = _name_bounds(query.name_prefix)
+        row = await tx.one("count_named", (tenant, low, high, MOST_COUNTED))
+    elif query.state is JobState.PAUSED:
+        row = await tx.one("count_paused", (tenant, MOST_COUNTED))
+    else:
+        row = await tx.one("count_of_tenant", (tenant, MOST_COUNTED))
+    return JobCount(count=row[0], or_more=row[0] == MOST_COUNTED)
 
 
 async def versions(tx: Tx, tenant: str, job_id: int) -> list[Version]:
@@ -88,15 +128,32 @@ async def missed(tx: Tx, segments: int, tenant: str, job_id: int) -> list[Missed
     return found
 
 
+async def look_at_job(tx: Tx, tenant: str, job_id: int, want: WantRuns) -> JobLook | None:
+    """A job and its newest runs in one look."""
+    record = await load(tx, tenant, job_id)
+    if record is None:
+        return None
+    job, skips = await job_as_seen(tx, record), await skips_of(tx, job_id)
+    wanted = want(job, await versions_of(tx, job_id, record), skips)
+    runs = await _runs_of(tx, tenant, job_id, wanted.nominals, wanted.before_at, wanted.limit)
+    return JobLook(job=job, skips=tuple(skips), runs=tuple(runs))
+
+
 async def job_runs(
     tx: Tx, tenant: str, job_id: int, nominals: Sequence[int], before_at: int | None, limit: int
 ) -> list[RunView]:
     """A job's runs, newest first, live ones included."""
     if await load(tx, tenant, job_id) is None:
         return []
+    return await _runs_of(tx, tenant, job_id, nominals, before_at, limit)
+
+
+async def _runs_of(
+    tx: Tx, tenant: str, job_id: int, nominals: Sequence[int], before_at: int | None, limit: int
+) -> list[RunView]:
     before = FOREVER if before_at is None else before_at
     live = {view.scheduled_at: view for view in await live_runs(tx, tenant, job_id, nominals)}
-    past = [row[0] for row in await tx.all("history_times", (job_id, before, limit))]
+    past = [row[0] for row in await tx.all("history_times", (job_id, before, tx.now_at, limit))]
     times = sorted({*(at for at in live if at < before), *past}, reverse=True)[:limit]
     return await with_history(tx, tenant, job_id, times, live)
 
@@ -125,38 +182,29 @@ async def list_runs(tx: Tx, tenant: str, query: RunQuery, finished: Finished) ->
     return await finished(tx, tenant, query)
 
 
-async def backlog(tx: Tx) -> Backlog:
-    """Sizes for metrics."""
-    planned, running, blocked, dead, waiting = await tx.one("count_hot", {"bound": _COUNT_BOUND})
-    first_due = [
-        row[1]
-        for (pool,) in await tx.all("all_pools")
-        for row in await tx.all("waiting_lanes", {"first": pool * 128, "last": pool * 128 + 128})
-    ]
-    return Backlog(
-        jobs=(await tx.one("count_jobs"))[0],
-        planned=planned,
-        running=running,
-        blocked=blocked,
-        dead=dead,
-        waiting=waiting,
-        oldest_due_at=min(first_due, default=None),
-    )
-
-
 async def job_as_seen(tx: Tx, record: JobRecord) -> Job:
     """A job with the state people see: completed once its last time has been and gone, or was cancelled."""
-    state = JobState.PAUSED if record.paused else JobState.ACTIVE
-    if record.once_at is not None:
-        may_be_over = not record.paused or record.once_at <= tx.now_at
-        if (
-            may_be_over
-            and not (await tx.one("is_live", {"job_id": record.id, "scheduled_at": record.once_at}))[0]
-        ):
-            state = JobState.COMPLETED
-    elif record.until < tx.now_at:
-        state = JobState.COMPLETED
-    return job_of(record, state)
+    live = _may_be_over(record, tx.now_at) and bool(
+        (await tx.one("is_live", {"job_id": record.id, "scheduled_at": record.once_at}))[0]
+    )
+    return job_of(record, _seen_state(record, live, tx.now_at))
+
+
+async def _live_among(tx: Tx, records: Sequence[JobRecord]) -> set[int]:
+    """Those of one-time jobs whose run has not ended, as far as that matters for their state; one look for all."""
+    asked = [record.id for record in records if _may_be_over(record, tx.now_at)]
+    return {row[0] for row in await tx.all("live_among", (tx.array(asked),))} if asked else set()
+
+
+def _may_be_over(record: JobRecord, now_at: int) -> bool:
+    return record.once_at is not None and (not record.paused or record.once_at <= now_at)
+
+
+def _seen_state(record: JobRecord, live: bool, now_at: int) -> JobState:
+    over = not live and _may_be_over(record, now_at) if record.once_at is not None else record.until < now_at
+    if over:
+        return JobState.COMPLETED
+    return JobState.PAUSED if record.paused else JobState.ACTIVE
 
 
 async def _job_rows(tx: Tx, tenant: str, query: JobQuery, before: int, size: int) -> list[Any]:
@@ -165,18 +213,33 @@ async def _job_rows(tx: Tx, tenant: str, query: JobQuery, before: int, size: int
     if query.set_name is not None:
         return await tx.all("set_page", (before, tenant, query.set_name, size))
     if query.name_prefix:
-        low = query.name_prefix
-        bounds = {"low": low, "high": low + "\U0010ffff", "wide": WIDE_PREFIX}
+        low, high = _name_bounds(query.name_prefix)
+        bounds = {"low": low, "high": high, "wide": WIDE_PREFIX}
         return await tx.all("named_page", {"tenant": tenant, "before": before, "limit": size, **bounds})
     if query.state is JobState.PAUSED:
         return await tx.all("paused_page", (before, tenant, size))
     return await tx.all("jobs_page", (before, tenant, size))
 
 
+def _as_text(tag: str) -> str:
+    """A tag as it stands in the text of a spec."""
+    return msgspec.json.encode(tag).decode()
+
+
+def _name_bounds(prefix: str) -> tuple[str, str]:
+    return prefix, prefix + "\U0010ffff"
+
+
+def _may_fit(record: JobRecord, state: JobState, query: JobQuery) -> bool:
+    """What can be said without reading the whole job, which is dear where few of many fit."""
+    return (query.state is None or state is query.state) and (
+        query.tag is None or _as_text(query.tag) in record.spec
+    )
+
+
 def _fits(job: Job, query: JobQuery) -> bool:
     return (
-        (query.state is None or job.state is query.state)
-        and (query.tag is None or query.tag in job.spec.tags)
+        (query.tag is None or query.tag in job.spec.tags)
         and (query.set_name is None or query.set_name == job.spec.set_name)
         and (not query.name_prefix or job.spec.name.startswith(query.name_prefix))
     )
@@ -256,7 +319,7 @@ async def with_history(
     """Views at these times, with their attempts; a live row speaks for the state, else the last attempt."""
     attempts: dict[int, list[AttemptRow]] = {}
     triggers: dict[int, tuple[int, int]] = {}
-    for row in await tx.all("history_of", (job_id, tx.array(times))):
+    for row in await tx.all("history_of", (job_id, tx.array(times), tx.now_at)):
         attempts.setdefault(row[0], []).append(attempt_row(row))
         triggers[row[0]] = (row[3], row[4])
     views = []

@@ -7,6 +7,7 @@ from hourhand.core.identity import LANES_PER_POOL
 from hourhand.core.instant import DAY_US
 from hourhand.core.plan import Lateness
 from hourhand.ports.store import Cursor, LatePage, StrayRun
+from hourhand.stores.relational.answers import purge_answers
 from hourhand.stores.relational.judging import judge_late_runs
 from hourhand.stores.relational.rows import UnstartedRow, decode_spec
 from hourhand.stores.relational.slots import hand_on
@@ -63,12 +64,17 @@ async def purge(tx: Tx, history_before_at: int, dead_before_at: int, limit: int)
         await tx.run("purge_request_keys", (tx.now_at - _REQUEST_KEY_LIFE_US, limit)),
         await tx.run("purge_reruns", (history_before_at, limit)),
         await tx.run("purge_backfills", (history_before_at, limit)),
+        await tx.run("purge_operations", (history_before_at, limit)),
+        await tx.run("purge_revoked_tokens", (history_before_at, limit)),
+        await tx.run("purge_expired_tokens", (history_before_at, limit)),
     ]
+    await tx.run("purge_buckets", (tx.now_at, limit))
     await tx.run("purge_gaps", (history_before_at,))
     await tx.run("purge_edges", (history_before_at, limit))
     chunks_most = max(1, limit // _ROWS_PER_CHUNK)
     chunks = await tx.run("purge_log", (chunks_most, history_before_at))
-    return max(counts) >= limit or chunks >= chunks_most
+    more_answers = await purge_answers(tx, limit)
+    return max(counts) >= limit or chunks >= chunks_most or more_answers
 
 
 async def _judge_lane(tx: Tx, lane: int, cursor: Cursor, limit: int) -> tuple[int, Cursor | None]:

@@ -24,7 +24,7 @@ async def find_attempt(tx: Tx, key: RunKey, attempt: int) -> AttemptFacts:
     row = await tx.one("open_attempt_at", (*key, attempt)) or await tx.one("open_attempt", (*key, attempt))
     if row is not None:
         return AttemptFacts(now_at=tx.now_at, open=_open(row))
-    rows = await tx.all("history_of", (key.job_id, tx.array([key.scheduled_at])))
+    rows = await tx.all("history_of", (key.job_id, tx.array([key.scheduled_at]), tx.now_at))
     ended = next((attempt_row(row) for row in rows if row[1] == attempt), None)
     return AttemptFacts(now_at=tx.now_at, ended=ended)
 

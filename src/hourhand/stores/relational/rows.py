@@ -9,6 +9,7 @@ from hourhand.core.identity import lane_of, tenant_lane
 from hourhand.core.lifecycle import Event, State
 from hourhand.core.model import Job, JobSpec, JobState, MisfirePolicy, OnceTiming, Version
 from hourhand.core.plan import Gap
+from hourhand.core.quota import rate_of
 from hourhand.core.run import TRIGGER_CODES, TRIGGERS, AttemptRow
 from hourhand.stores.relational.tx import Tx
 
@@ -134,6 +135,7 @@ def job_values(
         "grace_us": spec.misfire.grace_us,
         "timeout_us": spec.timeout_us,
         "spec": encode_spec(spec),
+        "rate": rate_of(spec),
     }
 
 

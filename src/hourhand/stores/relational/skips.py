@@ -6,6 +6,7 @@ worker claims: planners leave it alone as they do every run that is there alread
 
 from collections.abc import Sequence
 
+from hourhand.core.deeds import Act
 from hourhand.core.fault import Fault
 from hourhand.core.identity import SKIP_LANE
 from hourhand.core.instant import format_instant
@@ -13,8 +14,9 @@ from hourhand.core.lifecycle import Reason, State
 from hourhand.core.model import Job, JobState, OnceTiming, Trigger
 from hourhand.core.run import TRIGGER_CODES
 from hourhand.core.skipping import MAX_SKIPS, NoSuchTime, Skip, has_time, time_to_skip
-from hourhand.errors import Conflict
+from hourhand.errors import Conflict, check_version
 from hourhand.ports.store import Hint
+from hourhand.stores.relational.deeds import note_deed
 from hourhand.stores.relational.endings import write_endings
 from hourhand.stores.relational.holding import hold_with_clock, unplanned_from
 from hourhand.stores.relational.jobs import load
@@ -26,31 +28,43 @@ _SCHEDULED = TRIGGER_CODES[Trigger.SCHEDULED]
 
 
 async def skip_time(
-    tx: Tx, settings: Settings, tenant: str, job_id: int, at: int | None, note: str | None
+    tx: Tx,
+    settings: Settings,
+    tenant: str,
+    job_id: int,
+    at: int | None,
+    note: str | None,
+    version: int | None = None,
 ) -> Skip | None:
     """Mark a coming time of a job as one that will not run."""
     record = await hold_with_clock(tx, settings, tenant, job_id)
     if record is None:
         return None
+    check_version(record.version, version)
     job = job_of(record)
     if job.state is not JobState.ACTIVE:
         raise Conflict("the job is paused and makes no runs; there is nothing to skip")
-    marked = {skip.scheduled_at for skip in await _skips(tx, job_id)}
+    marked = {skip.scheduled_at: skip.note for skip in await skips_of(tx, job_id)}
     at = time_to_skip(job, at, tx.now_at, frozenset(marked))
     if at not in marked:
         if len(marked) >= MAX_SKIPS:
             raise Conflict(f"{MAX_SKIPS} coming times of this job are skipped already; pause it instead")
         await _mark(tx, job, at)
     await tx.run("add_skip", {"job_id": job_id, "scheduled_at": at, "made_at": tx.now_at, "note": note})
+    if at not in marked or marked[at] != note:
+        await note_deed(tx, tenant, Act.JOB_SKIP, job_id=job_id, scheduled_at=at, note=note)
     return Skip(job_id=job_id, scheduled_at=at, note=note, made_at=tx.now_at)
 
 
-async def unskip_time(tx: Tx, settings: Settings, tenant: str, job_id: int, at: int | None) -> Skip | None:
+async def unskip_time(
+    tx: Tx, settings: Settings, tenant: str, job_id: int, at: int | None, version: int | None = None
+) -> Skip | None:
     """Take a mark back; the time runs as if it had never been marked."""
     record = await hold_with_clock(tx, settings, tenant, job_id)
     if record is None:
         return None
-    marked = {skip.scheduled_at: skip for skip in await _skips(tx, job_id)}
+    check_version(record.version, version)
+    marked = {skip.scheduled_at: skip for skip in await skips_of(tx, job_id)}
     skip = marked.get(min(marked, default=0) if at is None else at)
     if skip is None:
         got = "none" if at is None else format_instant(at)
@@ -58,12 +72,13 @@ async def unskip_time(tx: Tx, settings: Settings, tenant: str, job_id: int, at: 
         raise NoSuchTime(Fault(pointer="/at", expected="a time that is skipped", got=got, hint=hint))
     await tx.all("drop_skips", (job_id, tx.array([skip.scheduled_at])))
     await _unmark(tx, record, job_of(record), skip.scheduled_at)
+    await note_deed(tx, tenant, Act.JOB_UNSKIP, job_id=job_id, scheduled_at=skip.scheduled_at)
     return skip
 
 
 async def skips(tx: Tx, tenant: str, job_id: int) -> list[Skip]:
     """The coming times of a job that will not run."""
-    return [] if await load(tx, tenant, job_id) is None else await _skips(tx, job_id)
+    return [] if await load(tx, tenant, job_id) is None else await skips_of(tx, job_id)
 
 
 async def keep_skips(tx: Tx, job: Job, cut: int) -> None:
@@ -116,7 +131,7 @@ async def end_skips(tx: Tx, limit: int) -> int:
     return len(due)
 
 
-async def _skips(tx: Tx, job_id: int) -> list[Skip]:
+async def skips_of(tx: Tx, job_id: int) -> list[Skip]:
     return [
         Skip(job_id=job_id, scheduled_at=row[0], note=row[1], made_at=row[2])
         for row in await tx.all("skips_of", (job_id, tx.now_at))

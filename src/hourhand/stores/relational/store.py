@@ -4,7 +4,7 @@ Claim, plan and finish are hot and each store's own; everything else is the same
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Protocol
+from contextlib import nullcontext
 
 from hourhand.core.audit import ClockFacts
 from hourhand.core.backfill import Backfill, BackfillAction
@@ -18,18 +18,22 @@ from hourhand.core.serving import Serves
 from hourhand.core.skipping import Skip
 from hourhand.core.why import RunFacts
 from hourhand.ports import store as port
+from hourhand.ports.answers import harmless
 from hourhand.ports.audit import Asked, AuditedRuns, AuditPage, AuditQuery
 from hourhand.ports.backfills import BackfillPage, BackfillQuery, DecideBackfill, Feeding
 from hourhand.ports.reading import (
     DeadGroup,
     DeadPage,
     DeadQuery,
+    JobCount,
+    JobLook,
     JobMarks,
     JobPage,
     JobQuery,
     RunGlance,
     RunPage,
     RunQuery,
+    WantRuns,
 )
 from hourhand.stores.relational import (
     audits,
@@ -45,31 +49,25 @@ from hourhand.stores.relational import (
     logs,
     marks,
     nodes,
+    quotas,
     reading,
     repair,
     reports,
+    shortening,
+    sizes,
     skips,
     upcoming,
     waits,
 )
+from hourhand.stores.relational.answer_verbs import AnswerVerbs
+from hourhand.stores.relational.deeds import DeedReading
 from hourhand.stores.relational.membership import Settings
-from hourhand.stores.relational.tx import Operation, T, Tx
-
-
-class Engine(Protocol):
-    """Where operations are executed."""
-
-    async def write(self, operation: Operation[T]) -> T:
-        """Execute in a transaction that is durable when this returns."""
-        ...
-
-    async def read(self, operation: Operation[T]) -> T:
-        """Execute on a snapshot, beside the writers."""
-        ...
-
-    async def close(self) -> None:
-        """Finish what is under way."""
-        ...
+from hourhand.stores.relational.operations import KeepsOperations
+from hourhand.stores.relational.quotas import KeepsQuotas
+from hourhand.stores.relational.tokens import RelationalTokens
+from hourhand.stores.relational.tx import Engine as Engine
+from hourhand.stores.relational.tx import Tx
+from hourhand.stores.relational.webhooks import WebhookStore
 
 
 class Hints:
@@ -85,8 +83,10 @@ class Hints:
                 wake(port.Hint(hint))
 
 
-class RelationalStore:
+class RelationalStore(AnswerVerbs, KeepsOperations, KeepsQuotas, RelationalTokens, WebhookStore, DeedReading):
     """Every verb that is not hot; see `ports.store` for the contract of each."""
+
+    _engine: Engine
 
     def __init__(self, engine: Engine, settings: Settings, hints: Hints, finished: reading.Finished) -> None:
         self._engine = engine
@@ -106,15 +106,18 @@ class RelationalStore:
     async def ping(self) -> None:
         await self._engine.write(_nothing)
 
-    async def backlog(self) -> port.Backlog:
-        return await self._engine.read(reading.backlog)
+    async def backlog(self, tenant: str | None = None) -> port.Backlog:
+        if tenant is not None:
+            return await self._engine.read(lambda tx: sizes.backlog_of(tx, tenant))
+        return await self._engine.read(sizes.backlog)
 
     # --- jobs
     def place(self, tenant: str, spec: JobSpec) -> int | None:
         return None
 
-    async def create_jobs(self, drafts: Sequence[port.JobDraft]) -> list[Job | port.Refusal | port.Unfit]:
-        return await self._engine.write(lambda tx: jobs.create_jobs(tx, self._settings, drafts))
+    async def create_jobs(self, drafts: Sequence[port.JobDraft]) -> list[Job | port.Refused]:
+        with harmless():  # under a promise each is noted under its place, where a repeat finds it
+            return await self._engine.write(lambda tx: jobs.create_jobs(tx, self._settings, drafts))
 
     async def change_job(
         self, tenant: str, job_id: int, decide: port.Decide, *, roots_too: bool = False
@@ -124,9 +127,11 @@ class RelationalStore:
             lambda tx: change(tx, self._settings, tenant, job_id, decide),
         )
 
-    async def delete_job(self, tenant: str, job_id: int, cancel_running: bool) -> port.Changed | None:
+    async def delete_job(
+        self, tenant: str, job_id: int, cancel_running: bool, *, version: int | None = None
+    ) -> port.Changed | None:
         return await self._engine.write(
-            lambda tx: edits.delete_job(tx, self._settings, tenant, job_id, cancel_running),
+            lambda tx: edits.delete_job(tx, self._settings, tenant, job_id, cancel_running, version),
         )
 
     async def get_job(self, tenant: str, job_id: int) -> Job | None:
@@ -137,6 +142,9 @@ class RelationalStore:
 
     async def list_jobs(self, tenant: str, query: JobQuery) -> JobPage:
         return await self._engine.read(lambda tx: reading.list_jobs(tx, tenant, query))
+
+    async def count_jobs(self, tenant: str, query: JobQuery) -> JobCount:
+        return await self._engine.read(lambda tx: reading.count_jobs(tx, tenant, query))
 
     async def versions(self, tenant: str, job_id: int) -> list[Version]:
         return await self._engine.read(lambda tx: reading.versions(tx, tenant, job_id))
@@ -162,9 +170,18 @@ class RelationalStore:
 
     # --- runs
     async def add_run(
-        self, tenant: str, job_id: int, request_key: str | None, *, downstream: bool = False
+        self,
+        tenant: str,
+        job_id: int,
+        request_key: str | None,
+        *,
+        downstream: bool = False,
+        version: int | None = None,
     ) -> RunKey | None:
-        return await self._engine.write(lambda tx: jobs.add_run(tx, tenant, job_id, request_key, downstream))
+        with harmless() if request_key is not None else nullcontext():  # a repeat finds its run
+            return await self._engine.write(
+                lambda tx: jobs.add_run(tx, self._settings, tenant, job_id, request_key, downstream, version)
+            )
 
     async def read_jobs(self, ids: Sequence[int]) -> list[Job]:
         return await self._engine.read(lambda tx: upcoming.read_jobs(tx, ids))
@@ -190,7 +207,10 @@ class RelationalStore:
 
     # --- reruns
     async def rerun(self, tenant: str, key: RunKey, request_key: str | None) -> RunKey | None:
-        return await self._engine.write(lambda tx: letters.rerun(tx, tenant, key, request_key))
+        with harmless() if request_key is not None else nullcontext():  # a repeat finds its run
+            return await self._engine.write(
+                lambda tx: letters.rerun(tx, self._settings, tenant, key, request_key)
+            )
 
     # --- backfills
     async def add_backfill(self, tenant: str, job_id: int, decide: DecideBackfill) -> Backfill | None:
@@ -216,14 +236,18 @@ class RelationalStore:
         )
 
     # --- skipped times
-    async def skip_time(self, tenant: str, job_id: int, at: int | None, note: str | None) -> Skip | None:
+    async def skip_time(
+        self, tenant: str, job_id: int, at: int | None, note: str | None, *, version: int | None = None
+    ) -> Skip | None:
         return await self._engine.write(
-            lambda tx: skips.skip_time(tx, self._settings, tenant, job_id, at, note),
+            lambda tx: skips.skip_time(tx, self._settings, tenant, job_id, at, note, version),
         )
 
-    async def unskip_time(self, tenant: str, job_id: int, at: int | None) -> Skip | None:
+    async def unskip_time(
+        self, tenant: str, job_id: int, at: int | None, *, version: int | None = None
+    ) -> Skip | None:
         return await self._engine.write(
-            lambda tx: skips.unskip_time(tx, self._settings, tenant, job_id, at),
+            lambda tx: skips.unskip_time(tx, self._settings, tenant, job_id, at, version),
         )
 
     async def skips(self, tenant: str, job_id: int) -> list[Skip]:
@@ -254,6 +278,8 @@ class RelationalStore:
         self._progress_after, full = await self._engine.write(
             lambda tx: reports.drop_progress(tx, after, limit)
         )
+        more |= await self._engine.write(lambda tx: quotas.rate_jobs(tx, limit))
+        more |= await self._engine.write(lambda tx: shortening.shorten(tx, limit))
         return more or full
 
     async def tidy(self) -> None:
@@ -285,6 +311,9 @@ class RelationalStore:
     async def nodes(self) -> list[port.NodeInfo]:
         return await self._engine.read(nodes.nodes)
 
+    async def segments(self) -> list[port.SegmentInfo]:
+        return await self._engine.read(nodes.segments)
+
     # --- reading
     async def job_runs(
         self, tenant: str, job_id: int, nominals: Sequence[int], before_at: int | None, limit: int
@@ -292,6 +321,9 @@ class RelationalStore:
         return await self._engine.read(
             lambda tx: reading.job_runs(tx, tenant, job_id, nominals, before_at, limit),
         )
+
+    async def look_at_job(self, tenant: str, job_id: int, want: WantRuns) -> JobLook | None:
+        return await self._engine.glance(lambda tx: reading.look_at_job(tx, tenant, job_id, want))
 
     async def get_run(self, tenant: str, key: RunKey) -> RunView | None:
         return await self._engine.read(lambda tx: reading.get_run(tx, tenant, key))
@@ -346,7 +378,9 @@ class RelationalStore:
         return await self._engine.read(lambda tx: letters.dead_groups(tx, tenant, by, limit))
 
     async def requeue(self, tenant: str, keys: Sequence[RunKey], *, downstream: bool = False) -> list[RunKey]:
-        return await self._engine.write(lambda tx: letters.requeue(tx, tenant, keys, downstream))
+        return await self._engine.write(
+            lambda tx: letters.requeue(tx, self._settings, tenant, keys, downstream)
+        )
 
     async def discard(self, tenant: str, keys: Sequence[RunKey]) -> list[RunKey]:
         return await self._engine.write(lambda tx: letters.discard(tx, tenant, keys))

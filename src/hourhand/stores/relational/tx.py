@@ -7,6 +7,8 @@ each statement is a round trip. Parameters go by name or by place, as the statem
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Protocol, TypeVar
 
+from hourhand.ports.acting import Actor
+
 T = TypeVar("T")
 
 Parameters = Sequence[Any] | dict[str, Any]
@@ -21,6 +23,7 @@ class Tx(Protocol):
 
     now_at: int  # the store's time
     hints: set[str]  # what others may wait for, told after the commit
+    actor: Actor | None  # on whose behalf all this is done; nobody's for duties
 
     async def run(self, name: str, parameters: Parameters = ()) -> int:
         """Execute a named statement; says how many rows it touched."""
@@ -48,3 +51,23 @@ class Tx(Protocol):
 
 
 Operation = Callable[[Tx], Awaitable[T]]
+
+
+class Engine(Protocol):
+    """Where operations are executed."""
+
+    async def write(self, operation: Operation[T]) -> T:
+        """Execute in a transaction that is durable when this returns."""
+        ...
+
+    async def read(self, operation: Operation[T]) -> T:
+        """Execute on a snapshot, beside the writers."""
+        ...
+
+    async def glance(self, operation: Operation[T]) -> T:
+        """The same for a few rows by their keys: without handing over to a thread, which would cost more than they."""
+        ...
+
+    async def close(self) -> None:
+        """Finish what is under way."""
+        ...

@@ -7,9 +7,13 @@ each shard's own order, so their cursor is a place in each shard.
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeVar
 
+import msgspec
+
 from hourhand.core.lifecycle import FINAL
+from hourhand.core.quota import Use
 from hourhand.core.run import DeadLetter, RunView
 from hourhand.errors import Invalid
+from hourhand.ports.quotas import TenantPage, TenantStanding
 from hourhand.ports.reading import DeadGroup, RunPage
 
 T = TypeVar("T")
@@ -101,6 +105,29 @@ def merge_groups(groups: Iterable[DeadGroup], by: str, limit: int) -> list[DeadG
             group = DeadGroup(value=group.value, count=group.count + other.count, sample=sample)
         merged[name] = group
     return sorted(merged.values(), key=lambda group: (-group.count, group.value))[:limit]
+
+
+def merge_standings(found: Sequence[TenantStanding]) -> TenantStanding:
+    """What a tenant has in all shards together; what it may have is the same in each."""
+    use = Use()
+    for one in found:
+        use = use.plus(one.use)
+    return msgspec.structs.replace(found[0], use=use)
+
+
+def merge_tenants(pages: Sequence[TenantPage], limit: int) -> TenantPage:
+    """Tenants by name, each with what it has in all shards; not beyond what every shard has told."""
+    bounds = [page.next_after for page in pages if page.next_after is not None]
+    last = min(bounds, default=None)
+    known: dict[str, list[TenantStanding]] = {}
+    for page in pages:
+        for one in page.tenants:
+            if last is None or one.tenant <= last:
+                known.setdefault(one.tenant, []).append(one)
+    names = sorted(known)
+    onward = names[limit - 1] if len(names) > limit else last
+    tenants = tuple(merge_standings(known[name]) for name in names[:limit])
+    return TenantPage(tenants=tenants, next_after=onward)
 
 
 def letter_key(letter: DeadLetter) -> tuple[int, int, int]:

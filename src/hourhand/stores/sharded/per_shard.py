@@ -9,11 +9,14 @@ from typing import Never
 
 from hourhand.core.log import LogChunk
 from hourhand.core.model import Job
+from hourhand.core.operation import Operation
 from hourhand.core.plan import ClockPlan
 from hourhand.core.serving import Serves
+from hourhand.core.webhooks import Tried, Webhook
 from hourhand.ports import store as port
 from hourhand.ports.backfills import Feeding
 from hourhand.ports.upcoming import UpcomingPage, UpcomingQuery
+from hourhand.ports.webhooks import CallBatch, Spread, Trimmed, WebhookWork
 
 
 class PerShardVerb(RuntimeError):
@@ -71,8 +74,32 @@ class PerShardVerbs:
     async def feed_backfill(self, backfill_id: int) -> Feeding | None:
         _refuse("feed_backfill")
 
+    async def unfinished_operations(self, after_id: int, limit: int) -> list[Operation]:
+        _refuse("unfinished_operations")
+
+    async def move_operation(self, operation: Operation) -> bool:
+        _refuse("move_operation")
+
     async def end_skips(self, limit: int) -> int:
         _refuse("end_skips")
+
+    async def webhook_work(self) -> WebhookWork:
+        _refuse("webhook_work")
+
+    async def spread_events(self, limit: int) -> Spread:
+        _refuse("spread_events")
+
+    async def take_calls(self, webhooks: int, each: int, lease_us: int) -> list[CallBatch]:
+        _refuse("take_calls")
+
+    async def record_calls(self, webhook_id: int, fence: int, tried: Sequence[Tried]) -> Webhook | None:
+        _refuse("record_calls")
+
+    async def webhook_ids(self, after_id: int, limit: int) -> list[int]:
+        _refuse("webhook_ids")
+
+    async def trim_webhooks(self, ids: Sequence[int]) -> Trimmed:
+        _refuse("trim_webhooks")
 
     async def purge(self, history_before_at: int, dead_before_at: int, limit: int) -> bool:
         _refuse("purge")

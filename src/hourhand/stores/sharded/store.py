@@ -15,6 +15,7 @@ import msgspec
 
 from hourhand.core.audit import ClockFacts
 from hourhand.core.backfill import Backfill, BackfillAction
+from hourhand.core.bucket import Limit
 from hourhand.core.buckets import (
     BUCKETS,
     BucketMap,
@@ -29,34 +30,48 @@ from hourhand.core.identity import RunKey, shard_of
 from hourhand.core.log import LogChunk, LogPlace
 from hourhand.core.model import Job, JobSpec, Version
 from hourhand.core.plan import MissedTimes
+from hourhand.core.quota import QuotaOverride, Room
 from hourhand.core.run import AttemptFacts, ProgressNote, RunView, Settlement
 from hourhand.core.skipping import Skip
 from hourhand.core.why import RunFacts
 from hourhand.errors import CannotStart, Invalid, Unavailable
 from hourhand.ports import store as port
+from hourhand.ports.acting import acting_for, actor
 from hourhand.ports.audit import Asked, AuditedRuns, AuditPage, AuditQuery
 from hourhand.ports.backfills import BackfillPage, BackfillQuery, DecideBackfill
+from hourhand.ports.limits import Portion
+from hourhand.ports.quotas import TenantPage, TenantStanding
 from hourhand.ports.reading import (
     DeadGroup,
     DeadPage,
     DeadQuery,
+    JobCount,
+    JobLook,
     JobMarks,
     JobPage,
     JobQuery,
     RunGlance,
     RunPage,
     RunQuery,
+    WantRuns,
 )
+from hourhand.stores.sharded.answers import AnswerVerbs
 from hourhand.stores.sharded.asking import Shards, answers_of, by_shard, named, some_answers_of
+from hourhand.stores.sharded.deeds import ShardedDeeds
 from hourhand.stores.sharded.merging import (
     letter_key,
     merge_groups,
     merge_ordered,
     merge_runs,
+    merge_standings,
+    merge_tenants,
     read_places,
     write_places,
 )
+from hourhand.stores.sharded.operations import ShardedOperations
 from hourhand.stores.sharded.per_shard import PerShardVerbs
+from hourhand.stores.sharded.tokens import ShardedTokens
+from hourhand.stores.sharded.webhooks import ShardedWebhooks
 
 T = TypeVar("T")
 
@@ -64,7 +79,9 @@ _GROUPS = 1_000  # groups asked of each shard, so that what is large only in sum
 _STRIDE = 389  # shares no factor with the number of buckets, so that strides meet every one
 
 
-class ShardedStore(PerShardVerbs):
+class ShardedStore(
+    AnswerVerbs, ShardedOperations, ShardedTokens, ShardedWebhooks, ShardedDeeds, PerShardVerbs
+):
     """The store of an API instance over all shards; in the order of their indexes."""
 
     def __init__(self, shards: Sequence[port.Store], buckets: BucketMap) -> None:
@@ -101,8 +118,8 @@ class ShardedStore(PerShardVerbs):
     async def ping(self) -> None:
         await self._shards.ask_all(lambda shard: shard.ping())
 
-    async def backlog(self) -> port.Backlog:
-        found = list((await self._shards.ask_all(lambda shard: shard.backlog())).values())
+    async def backlog(self, tenant: str | None = None) -> port.Backlog:
+        found = list((await self._shards.ask_all(lambda shard: shard.backlog(tenant))).values())
         dues = [one.oldest_due_at for one in found if one.oldest_due_at is not None]
         return port.Backlog(
             jobs=sum(one.jobs for one in found),
@@ -112,11 +129,20 @@ class ShardedStore(PerShardVerbs):
             dead=sum(one.dead for one in found),
             waiting=sum(one.waiting for one in found),
             oldest_due_at=min(dues, default=None),
+            complete=all(one.complete for one in found),
         )
 
     async def nodes(self) -> list[port.NodeInfo]:
         found = await self._shards.ask_all(lambda shard: shard.nodes())
         return list({node.id: node for nodes in found.values() for node in nodes}.values())
+
+    async def segments(self) -> list[port.SegmentInfo]:
+        found = await self._shards.ask_all(lambda shard: shard.segments())
+        return [
+            msgspec.structs.replace(one, shard=shard)
+            for shard, segments in sorted(found.items())
+            for one in segments
+        ]
 
     # --- jobs
     def place(self, tenant: str, spec: JobSpec) -> int:
@@ -130,12 +156,12 @@ class ShardedStore(PerShardVerbs):
             return self._beside(parents, home)
         return self._any_shard() if home is None else home
 
-    async def create_jobs(self, drafts: Sequence[port.JobDraft]) -> list[Job | port.Refusal | port.Unfit]:
+    async def create_jobs(self, drafts: Sequence[port.JobDraft]) -> list[Job | port.Refused]:
         for draft in drafts:
             self._check_place(draft.tenant, draft.id, draft.spec)
         parts = by_shard(drafts, lambda draft: draft.id)
 
-        async def create(index: int, part: Sequence[port.JobDraft]) -> list[Job | port.Refusal | port.Unfit]:
+        async def create(index: int, part: Sequence[port.JobDraft]) -> list[Job | port.Refused]:
             try:
                 return await self._shards.ask(index, lambda shard: shard.create_jobs(part))
             except Unavailable:
@@ -157,9 +183,11 @@ class ShardedStore(PerShardVerbs):
             job_id, lambda shard: shard.change_job(tenant, job_id, decide_in_place, roots_too=roots_too)
         )
 
-    async def delete_job(self, tenant: str, job_id: int, cancel_running: bool) -> port.Changed | None:
+    async def delete_job(
+        self, tenant: str, job_id: int, cancel_running: bool, *, version: int | None = None
+    ) -> port.Changed | None:
         return await self._shards.ask_home(
-            job_id, lambda shard: shard.delete_job(tenant, job_id, cancel_running)
+            job_id, lambda shard: shard.delete_job(tenant, job_id, cancel_running, version=version)
         )
 
     async def get_job(self, tenant: str, job_id: int) -> Job | None:
@@ -191,6 +219,13 @@ class ShardedStore(PerShardVerbs):
         jobs, onward = merge_ordered(pages, lambda job: job.id, query.limit)
         return JobPage(jobs=jobs, next_before_id=onward, missing=self._shards.missing(found))
 
+    async def count_jobs(self, tenant: str, query: JobQuery) -> JobCount:
+        found = await self._shards.ask_all(lambda shard: shard.count_jobs(tenant, query))
+        return JobCount(
+            count=sum(one.count for one in found.values()),
+            or_more=any(one.or_more for one in found.values()) or bool(self._shards.missing(found)),
+        )
+
     async def versions(self, tenant: str, job_id: int) -> list[Version]:
         return await self._shards.ask_home(job_id, lambda shard: shard.versions(tenant, job_id)) or []
 
@@ -199,10 +234,17 @@ class ShardedStore(PerShardVerbs):
 
     # --- runs
     async def add_run(
-        self, tenant: str, job_id: int, request_key: str | None, *, downstream: bool = False
+        self,
+        tenant: str,
+        job_id: int,
+        request_key: str | None,
+        *,
+        downstream: bool = False,
+        version: int | None = None,
     ) -> RunKey | None:
         return await self._shards.ask_home(
-            job_id, lambda shard: shard.add_run(tenant, job_id, request_key, downstream=downstream)
+            job_id,
+            lambda shard: shard.add_run(tenant, job_id, request_key, downstream=downstream, version=version),
         )
 
     async def cancel_run(self, tenant: str, key: RunKey) -> RunView | None:
@@ -215,6 +257,9 @@ class ShardedStore(PerShardVerbs):
             job_id, lambda shard: shard.job_runs(tenant, job_id, nominals, before_at, limit)
         )
         return runs or []
+
+    async def look_at_job(self, tenant: str, job_id: int, want: WantRuns) -> JobLook | None:
+        return await self._shards.ask_home(job_id, lambda shard: shard.look_at_job(tenant, job_id, want))
 
     async def get_run(self, tenant: str, key: RunKey) -> RunView | None:
         return await self._shards.ask_home(key.job_id, lambda shard: shard.get_run(tenant, key))
@@ -308,11 +353,19 @@ class ShardedStore(PerShardVerbs):
         )
 
     # --- skipped times
-    async def skip_time(self, tenant: str, job_id: int, at: int | None, note: str | None) -> Skip | None:
-        return await self._shards.ask_home(job_id, lambda shard: shard.skip_time(tenant, job_id, at, note))
+    async def skip_time(
+        self, tenant: str, job_id: int, at: int | None, note: str | None, *, version: int | None = None
+    ) -> Skip | None:
+        return await self._shards.ask_home(
+            job_id, lambda shard: shard.skip_time(tenant, job_id, at, note, version=version)
+        )
 
-    async def unskip_time(self, tenant: str, job_id: int, at: int | None) -> Skip | None:
-        return await self._shards.ask_home(job_id, lambda shard: shard.unskip_time(tenant, job_id, at))
+    async def unskip_time(
+        self, tenant: str, job_id: int, at: int | None, *, version: int | None = None
+    ) -> Skip | None:
+        return await self._shards.ask_home(
+            job_id, lambda shard: shard.unskip_time(tenant, job_id, at, version=version)
+        )
 
     async def skips(self, tenant: str, job_id: int) -> list[Skip]:
         return await self._shards.ask_home(job_id, lambda shard: shard.skips(tenant, job_id)) or []
@@ -384,6 +437,36 @@ class ShardedStore(PerShardVerbs):
 
     async def discard(self, tenant: str, keys: Sequence[RunKey]) -> list[RunKey]:
         return await self._shards.each_key(keys, lambda shard, part: shard.discard(tenant, part))
+
+    # --- quotas
+    async def standing(self, tenant: str) -> TenantStanding:
+        found = await self._shards.ask_all(lambda shard: shard.standing(tenant))
+        missing = self._shards.missing(found)
+        if missing:  # a count that leaves some out would be taken for all there is
+            raise Unavailable(f"what a tenant has cannot be counted while {named(missing)} cannot be reached")
+        return merge_standings(list(found.values()))
+
+    async def room(self, tenant: str, shard: int) -> Room:
+        return await self._shards.ask(shard, lambda one: one.room(tenant, shard))
+
+    async def tenants(self, after: str, limit: int) -> TenantPage:
+        found = await self._shards.ask_all(lambda shard: shard.tenants(after, limit))
+        merged = merge_tenants(list(found.values()), limit)
+        return msgspec.structs.replace(merged, missing=self._shards.missing(found))
+
+    async def set_quota(self, tenant: str, override: QuotaOverride) -> TenantStanding:
+        for index in range(len(self._shards)):  # repeated as a whole when one of them is away
+            with acting_for(None if index else actor()):  # the first keeps who asked
+                await self._shards.ask(index, lambda shard: shard.set_quota(tenant, override))
+        return await self.standing(tenant)
+
+    async def history_kept_us(self, tenant: str) -> int:
+        found = await self._shards.ask_all(lambda shard: shard.history_kept_us(tenant))
+        return min(found.values())  # the same everywhere, but while it is being set
+
+    async def take_tokens(self, key: str, limit: Limit, least: int, most: int) -> Portion:
+        home = self._buckets.shard_of(bucket_of(key))
+        return await self._shards.ask(home, lambda shard: shard.take_tokens(key, limit, least, most))
 
     # --- placing
     def _any_shard(self) -> int:

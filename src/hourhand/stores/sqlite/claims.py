@@ -5,14 +5,15 @@ Candidates are gathered lane by lane into a temporary table; the ordinary ones m
 them: late ones (misfire), due ones whose job is full (overlap), and jobs with several slots.
 """
 
+import asyncio
 from collections.abc import Sequence
 from itertools import groupby
 from typing import Any, NamedTuple
 
 import msgspec
 
-from hourhand.core.identity import CLASSES, LANES_PER_POOL, RunKey, class_of_lane
-from hourhand.core.lanes import BRIEF_LEAD_US, divide, floors
+from hourhand.core.identity import BACKGROUND, CLASSES, LANES_PER_POOL, RunKey, class_of_lane
+from hourhand.core.lanes import BRIEF_LEAD_US, NEWEST_SHARE, divide, floors
 from hourhand.core.overlap import free_slots, in_order
 from hourhand.core.plan import Lateness
 from hourhand.core.run import ClaimedRun
@@ -28,7 +29,9 @@ from hourhand.stores.relational.upcoming import LanePage
 _LEAST_PER_LANE = 8
 _LEAST_AHEAD = 32  # so that a worker with little room does not walk past stuck runs one by one
 _FRONT = Cursor(0, 0, 0)
-_decoder = msgspec.json.Decoder(list[ClaimedRun])
+_DECODED_AT_ONCE = 64  # then whoever waits for the loop has a turn: a large claim takes milliseconds
+_split = msgspec.json.Decoder(list[msgspec.Raw]).decode
+_decode = msgspec.json.Decoder(ClaimedRun).decode
 
 
 class ClaimedText(msgspec.Struct, frozen=True, kw_only=True):
@@ -41,9 +44,14 @@ class ClaimedText(msgspec.Struct, frozen=True, kw_only=True):
     cursors: dict[int, Cursor]
     left: tuple[LeftRun, ...] = ()
 
-    def decoded(self) -> Claim:
+    async def decoded(self) -> Claim:
         """The claim in the port's nouns."""
-        runs = [] if self.text is None else _decoder.decode(self.text)
+        texts = [] if self.text is None else _split(self.text)
+        runs: list[ClaimedRun] = []
+        for start in range(0, len(texts), _DECODED_AT_ONCE):
+            if start > 0:
+                await asyncio.sleep(0)
+            runs += map(_decode, texts[start : start + _DECODED_AT_ONCE])
         return Claim(
             runs=runs,
             now_at=self.now_at,
@@ -203,22 +211,32 @@ async def _look(tx: Tx, request: ClaimRequest, lanes: _Lanes, limit: int) -> tup
         found = await tx.run("look_due", due)
         if found >= limit:
             exhausted = False
+            await _look_behind(tx, request, lane, limit // NEWEST_SHARE)
             continue
-        cursor = request.cursors.get(lane, _FRONT)
         page = max(limit - found, _LEAST_AHEAD)
-        place = {"due_at": cursor.due_at, "scheduled_at": cursor.scheduled_at, "job_id": cursor.job_id}
-        looked = {
-            "lane": lane,
-            "now": tx.now_at,
-            "until": until,
-            "rank": rank + found,
-            "limit": page,
-            **place,
-        }
-        if await tx.run("look_ahead", looked) >= page:
+        ahead = {"rank": rank + found, "step": 1, "until": until, "limit": page}
+        if await _look_ahead(tx, request, lane, ahead) >= page:
             exhausted = False
             full.append(lane)
     return full, exhausted
+
+
+async def _look_behind(tx: Tx, request: ClaimRequest, lane: int, limit: int) -> None:
+    """Where more is due in a lane than is looked at: some of what was due last and of what is due next, between the
+    others."""
+    if limit == 0 or class_of_lane(lane) == BACKGROUND:
+        return
+    newest = {"lane": lane, "now": tx.now_at, "step": NEWEST_SHARE, "limit": limit}
+    await tx.run("look_newest", newest)
+    until = tx.now_at + min(request.lead_us, BRIEF_LEAD_US)
+    await _look_ahead(tx, request, lane, {"rank": 0, "step": NEWEST_SHARE, "until": until, "limit": limit})
+
+
+async def _look_ahead(tx: Tx, request: ClaimRequest, lane: int, page: dict[str, int]) -> int:
+    """Candidates of a lane that are not due yet, from where an earlier walk ended."""
+    cursor = request.cursors.get(lane, _FRONT)
+    place = {"due_at": cursor.due_at, "scheduled_at": cursor.scheduled_at, "job_id": cursor.job_id}
+    return await tx.run("look_ahead", {"lane": lane, "now": tx.now_at, **place, **page})
 
 
 async def _divide(tx: Tx, request: ClaimRequest) -> bool:

@@ -18,6 +18,9 @@ import msgspec
 
 from hourhand.clock import Clock
 from hourhand.errors import HourhandError, StorageFull, Unavailable
+from hourhand.ports.acting import Actor, actor
+from hourhand.stores.relational.answers import marked
+from hourhand.stores.relational.faults import unkeepable
 from hourhand.stores.relational.tx import Operation, Parameters, T
 from hourhand.stores.sqlite.statements import repeated, statements
 
@@ -25,18 +28,23 @@ MAX_GROUP = 64  # operations that share one commit
 _MAX_WAITING = 10_000
 _ROWS_PER_STEP = (200, 20, 1)
 _READERS = 2
+_UNKEEPABLE = (OverflowError, UnicodeEncodeError)  # as the driver says it
+_DRIVER_ERRORS = (sqlite3.Error, *_UNKEEPABLE)
 WRITER_CACHE_KIB = 32 * 1024
 _READER_CACHE_KIB = 4 * 1024
 _CHECKPOINT_PAGES = 32_000  # 128 MB of log, then pages move to the file; a busy hour rewrites the same ones
+
+Asked = tuple[Operation[Any], Actor | None]  # what is to be done, and on whose behalf
 
 
 class SqliteTx:
     """A transaction on one connection. Nothing in it waits, so `drive` runs an operation to its end."""
 
-    def __init__(self, connection: sqlite3.Connection, now_at: int) -> None:
+    def __init__(self, connection: sqlite3.Connection, now_at: int, actor: Actor | None = None) -> None:
         self._connection = connection
         self._statements = statements()
         self.now_at = now_at
+        self.actor = actor
         self.hints: set[str] = set()
 
     async def run(self, name: str, parameters: Parameters = ()) -> int:
@@ -94,8 +102,10 @@ def connect(path: str, cache_kib: int) -> sqlite3.Connection:
     return connection
 
 
-def translated(error: sqlite3.Error) -> HourhandError:
+def translated(error: Exception) -> HourhandError:
     """A driver's error in our words."""
+    if isinstance(error, _UNKEEPABLE):
+        return unkeepable()
     text = str(error)
     if "full" in text:
         return StorageFull("the disk that holds the store is full; nothing was written")
@@ -112,9 +122,7 @@ class ThreadedEngine:
         self._clock = clock
         self._notify = notify
         self._loop = asyncio.get_running_loop()
-        self._waiting: queue.SimpleQueue[tuple[Operation[Any], asyncio.Future[Any]] | None] = (
-            queue.SimpleQueue()
-        )
+        self._waiting: queue.SimpleQueue[tuple[Asked, asyncio.Future[Any]] | None] = queue.SimpleQueue()
         self._writer = writer
         self._local = threading.local()
         self._readers = ThreadPoolExecutor(_READERS, thread_name_prefix="hourhand-read")
@@ -124,13 +132,13 @@ class ThreadedEngine:
         self._thread.start()
 
     async def write(self, operation: Operation[T]) -> T:
-        """Queue an operation for the writer thread and wait for its commit."""
+        """Queue an operation for the writer thread, with whoever asks for it, and wait for its commit."""
         if self._closed:
             raise Unavailable("the store is closed")
         if self._waiting.qsize() >= _MAX_WAITING:
             raise Unavailable("too many operations wait for the store")
         future: asyncio.Future[T] = self._loop.create_future()
-        self._waiting.put((operation, future))
+        self._waiting.put(((marked(operation), actor()), future))
         return await future
 
     async def read(self, operation: Operation[T]) -> T:
@@ -138,6 +146,12 @@ class ThreadedEngine:
         if self._closed:
             raise Unavailable("the store is closed")
         return await self._loop.run_in_executor(self._readers, self._read, operation)
+
+    async def glance(self, operation: Operation[T]) -> T:
+        """Run an operation of a few rows by their keys on the loop's own thread; readers do not wait for writers."""
+        if self._closed:
+            raise Unavailable("the store is closed")
+        return self._read(operation)
 
     async def close(self) -> None:
         """Let the writer finish its queue, then close every connection."""
@@ -162,7 +176,7 @@ class ThreadedEngine:
                 return drive(operation, SqliteTx(connection, self._clock.now()))
             finally:
                 connection.execute("COMMIT")
-        except sqlite3.Error as error:
+        except _DRIVER_ERRORS as error:
             raise translated(error) from error
 
     def _work(self) -> None:
@@ -178,8 +192,7 @@ class ThreadedEngine:
                     last = True
                     break
                 group.append(item)
-            operations = [operation for operation, _ in group]
-            results, hints = execute_group(self._writer, self._clock, operations)
+            results, hints = execute_group(self._writer, self._clock, [asked for asked, _ in group])
             answers = list(zip((future for _, future in group), results, strict=True))
             self._loop.call_soon_threadsafe(self._answer, answers, hints)
             if last:
@@ -209,7 +222,7 @@ class InlineEngine:
 
     async def write(self, operation: Operation[T]) -> T:
         """Execute and commit at once."""
-        results, hints = execute_group(self._connection, self._clock, [operation])
+        results, hints = execute_group(self._connection, self._clock, [(marked(operation), actor())])
         if hints:
             self._notify(hints)
         if isinstance(results[0], BaseException):
@@ -220,8 +233,12 @@ class InlineEngine:
         """Execute at once."""
         try:
             return drive(operation, SqliteTx(self._connection, self._clock.now()))
-        except sqlite3.Error as error:
+        except _DRIVER_ERRORS as error:
             raise translated(error) from error
+
+    async def glance(self, operation: Operation[T]) -> T:
+        """Execute at once."""
+        return await self.read(operation)
 
     async def close(self) -> None:
         """Close the connection."""
@@ -229,26 +246,27 @@ class InlineEngine:
 
 
 def execute_group(
-    connection: sqlite3.Connection, clock: Clock, operations: Sequence[Operation[Any]]
+    connection: sqlite3.Connection, clock: Clock, asked: Sequence[Asked]
 ) -> tuple[list[Any], set[str]]:
     """Execute operations in one transaction; each answers its result or its error, none undoes another."""
     try:
         connection.execute("BEGIN IMMEDIATE")
         results: list[Any] = []
         hints: set[str] = set()
-        for operation in operations:
-            results.append(_execute(connection, clock, operation, hints))
+        for one in asked:
+            results.append(_execute(connection, clock, one, hints))
         connection.execute("COMMIT")
     except sqlite3.Error as error:
         if connection.in_transaction:
             connection.execute("ROLLBACK")
-        return [translated(error)] * len(operations), set()
+        return [translated(error)] * len(asked), set()
     return results, hints
 
 
-def _execute(connection: sqlite3.Connection, clock: Clock, operation: Operation[Any], hints: set[str]) -> Any:
+def _execute(connection: sqlite3.Connection, clock: Clock, asked: Asked, hints: set[str]) -> Any:
     """One operation behind a savepoint. An error that ended the whole transaction is passed on."""
-    tx = SqliteTx(connection, clock.now())
+    operation, actor = asked
+    tx = SqliteTx(connection, clock.now(), actor)
     connection.execute("SAVEPOINT operation")
     try:
         result = drive(operation, tx)
@@ -259,7 +277,7 @@ def _execute(connection: sqlite3.Connection, clock: Clock, operation: Operation[
             ) from error
         connection.execute("ROLLBACK TO operation")
         connection.execute("RELEASE operation")
-        return translated(error) if isinstance(error, sqlite3.Error) else error
+        return translated(error) if isinstance(error, _DRIVER_ERRORS) else error
     connection.execute("RELEASE operation")
     hints |= tx.hints
     return result

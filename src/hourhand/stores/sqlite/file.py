@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import IO
 
 from hourhand.core.schedule import tzdata_version
-from hourhand.errors import CannotStart
+from hourhand.errors import AlreadyRuns, CannotStart
 from hourhand.ids import new_key
 from hourhand.stores.sqlite.engine import WRITER_CACHE_KIB, connect
 from hourhand.stores.sqlite.statements import migrations, statements
@@ -39,7 +39,7 @@ def lock(path: Path) -> IO[str]:
         pid = holder.read(20).strip()
         holder.close()
         by = f" (process {pid})" if pid else ""
-        raise CannotStart(
+        raise AlreadyRuns(
             f"another hourhand{by} already runs on {path}; stop it, or give this one its own file with --data"
         ) from error
     try:
@@ -59,7 +59,7 @@ def open_writer(path: Path | None, segments: int) -> sqlite3.Connection:
     connection = None
     try:
         if path is not None and path.exists():
-            _look(path)
+            look(path)
         connection = connect(name, WRITER_CACHE_KIB)
         _check_owner(connection, name)  # again, for what was not yet in the file itself
         _migrate(connection)
@@ -67,6 +67,7 @@ def open_writer(path: Path | None, segments: int) -> sqlite3.Connection:
         for statement in _TEMPORARY:
             connection.execute(statements()[statement])
         connection.execute(statements()["end_all_nodes"])
+        connection.execute(statements()["let_go_all_webhooks"])
         for segment in range(segments):
             connection.execute(statements()["add_segment"], (segment,))
     except BaseException as error:
@@ -83,7 +84,7 @@ def report_key(connection: sqlite3.Connection) -> bytes:
     return bytes.fromhex(connection.execute("SELECT value FROM meta WHERE key = 'report_key'").fetchone()[0])
 
 
-def _look(path: Path) -> None:
+def look(path: Path) -> None:
     """Check a file without any trace of it: no lock, no journal, no side files.
 
     Of a file that is ours only the header counts: the rest may be half moved from its log to the file.
@@ -98,7 +99,9 @@ def _look(path: Path) -> None:
     if int.from_bytes(header[68:72], "big") == APPLICATION_ID:
         _check_version(int.from_bytes(header[60:64], "big"), str(path))
     elif header:
-        with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro&immutable=1", uri=True)) as connection:
+        with closing(
+            sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro&immutable=1", uri=True)
+        ) as connection:
             _check_owner(connection, str(path))
 
 

@@ -23,6 +23,11 @@ async def settle(tx: Tx, worker: str, settlements: Sequence[Settlement]) -> list
     await tx.insert("add_done", [_row(place, settlements[place]) for place in chosen])
     refused |= {row[0] for row in await tx.all("drop_refused")}
     await tx.run("write_history", (worker,))
+    any_edge, any_webhook = await tx.one("any_listener")
+    if any_edge and await tx.run("tell_children"):
+        tx.hints.add(Hint.GRAPHS)
+    if any_webhook and await tx.run("tell_settled"):  # before a retry gets another due time
+        tx.hints.add(Hint.WEBHOOKS)
     events = {settlement.event for settlement in settlements}
     if Event.EXHAUST in events:
         await write_dead(tx, await tx.all("exhausted"))
@@ -34,8 +39,6 @@ async def settle(tx: Tx, worker: str, settlements: Sequence[Settlement]) -> list
         tx.hints.add(Hint.RUNS)
     if Event.REPORT_LATER in events:
         await tx.run("write_reports")
-    if await tx.one("any_edge") is not None and await tx.run("tell_children"):
-        tx.hints.add(Hint.GRAPHS)
     await tx.run("free_slots")
     if not events.isdisjoint(LETTING_GO):
         await cancel_idle(tx)

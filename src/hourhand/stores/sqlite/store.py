@@ -9,6 +9,7 @@ from hourhand.clock import Clock as TimeSource
 from hourhand.core.identity import SEGMENTS
 from hourhand.core.instant import DAY_US, SECOND_US
 from hourhand.core.plan import ClockPlan
+from hourhand.core.quota import Quota
 from hourhand.core.run import Settlement
 from hourhand.ports import store as port
 from hourhand.ports.upcoming import UpcomingPage, UpcomingQuery
@@ -46,6 +47,7 @@ class SqliteStore(RelationalStore):
         segments: int = SEGMENTS,
         lead_us: int = 2 * SECOND_US,
         keep_us: int = 30 * DAY_US,
+        quota: Quota = Quota(),  # noqa: B008 - frozen
     ) -> "SqliteStore":
         """Open a file for this process alone, with a writer thread; CannotStart says why it cannot be."""
         path = Path(os.path.realpath(path))  # one lock per file, by whatever name it is called
@@ -58,7 +60,7 @@ class SqliteStore(RelationalStore):
             holder.close()
             raise
         engine = ThreadedEngine(path, writer, clock, hints.publish)
-        settings = Settings(segments=segments, lead_us=lead_us, keep_us=keep_us)
+        settings = Settings(segments=segments, lead_us=lead_us, keep_us=keep_us, quota=quota)
         return cls(engine, clock, settings, hints, report_key, holder)
 
     @classmethod
@@ -69,12 +71,13 @@ class SqliteStore(RelationalStore):
         segments: int = SEGMENTS,
         lead_us: int = 2 * SECOND_US,
         keep_us: int = 30 * DAY_US,
+        quota: Quota = Quota(),  # noqa: B008 - frozen
     ) -> "SqliteStore":
         """A store without threads or files, for simulations on a virtual clock."""
         hints = Hints()
         writer = file.open_writer(None, segments)
         engine = InlineEngine(writer, clock, hints.publish)
-        settings = Settings(segments=segments, lead_us=lead_us, keep_us=keep_us)
+        settings = Settings(segments=segments, lead_us=lead_us, keep_us=keep_us, quota=quota)
         return cls(engine, clock, settings, hints, file.report_key(writer))
 
     async def now(self) -> int:
@@ -90,11 +93,16 @@ class SqliteStore(RelationalStore):
 
     async def claim(self, request: port.ClaimRequest) -> port.Claim:
         claimed = await self._engine.write(lambda tx: claims.claim(tx, request))
-        return claimed.decoded()
+        return await claimed.decoded()
 
     async def upcoming(self, query: UpcomingQuery) -> UpcomingPage:
         segments = self._settings.segments
         return await self._engine.read(lambda tx: upcoming.upcoming(tx, query, segments, claims.look_ahead))
+
+    async def purge(self, history_before_at: int, dead_before_at: int, limit: int) -> bool:
+        more = await super().purge(history_before_at, dead_before_at, limit)
+        old = await self._engine.write(lambda tx: tx.run("purge_deeds", (limit, history_before_at)))
+        return more or old >= limit
 
     async def settle(self, worker: str, settlements: Sequence[Settlement]) -> list[Settlement]:
         return await self._engine.write(lambda tx: settling.settle(tx, worker, settlements))

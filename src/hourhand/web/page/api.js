@@ -26,9 +26,15 @@ export async function ask(method, path, { query, body, headers, signal } = {}) {
     if (error.name === "AbortError") throw error;
     throw new Problem({ code: "unreachable", detail: "The server cannot be reached.", retryable: true }, 0);
   }
+  if (response.status === 401) logIn();
   const found = await read(response);
   if (!response.ok) throw new Problem(found || {}, response.status);
   return found;
+}
+
+// The token is no longer known: to the form, and back here afterwards.
+export function logIn() {
+  location.assign(`/login?next=${encodeURIComponent(location.pathname + location.search)}`);
 }
 
 export const get = (path, query, signal) => ask("GET", path, { query, signal });

@@ -1,8 +1,10 @@
 // The frame around the views: navigation, live state, switches, keys; and which view an address means.
 import { html, render, useEffect, useRef } from "./html.js";
 import * as live from "./live.js";
+import * as identity from "./me.js";
 import * as router from "./router.js";
 import { theme, zoneMode } from "./settings.js";
+import { cut } from "./text.js";
 import { MINE, now } from "./time.js";
 import { DialogHost, show } from "./parts/dialog.js";
 import { Icon } from "./parts/icons.js";
@@ -14,11 +16,12 @@ import { Job } from "./views/job.js";
 import { Create, Edit } from "./views/edit.js";
 import { Run } from "./views/run.js";
 import { DeadLetters } from "./views/dead_letters.js";
+import { Access } from "./views/access.js";
 import { Lost } from "./views/lost.js";
 
-const VIEWS = { now: Now, jobs: Jobs, job: Job, create: Create, edit: Edit, run: Run, dead: DeadLetters, lost: Lost };
-const TITLES = { now: "Now", jobs: "Jobs", job: "Job", create: "Create a job", edit: "Edit a job", run: "Run", dead: "Dead letters", lost: "Not found" };
-const NAVIGATION = [["/", "Now", "now", ["now"]], ["/jobs", "Jobs", "jobs", ["jobs", "job", "create", "edit", "run"]], ["/dead-letters", "Dead letters", "dead", ["dead"]]];
+const VIEWS = { now: Now, jobs: Jobs, job: Job, create: Create, edit: Edit, run: Run, dead: DeadLetters, access: Access, lost: Lost };
+const TITLES = { now: "Now", jobs: "Jobs", job: "Job", create: "Create a job", edit: "Edit a job", run: "Run", dead: "Dead letters", access: "Access", lost: "Not found" };
+const NAVIGATION = [["/", "Now", "now", ["now"]], ["/jobs", "Jobs", "jobs", ["jobs", "job", "create", "edit", "run"]], ["/dead-letters", "Dead letters", "dead", ["dead"]], ["/access", "Access", "key", ["access"]]];
 
 function App() {
   const { view, id, path } = router.place.value;
@@ -45,6 +48,7 @@ function Bar({ view }) {
     <a class="brand" href="/" aria-label="hourhand, now"><svg viewBox="0 0 32 32" aria-hidden="true" focusable="false"><circle cx="16" cy="16" r="14" /><path d="M16 16V8M16 16l6 4" /></svg><span>hourhand</span></a>
     <${Navigation} view=${view} place="top" />
     <span class="grow"></span>
+    <${Me} />
     <${LiveState} />
     <${ZoneSwitch} />
     <${ThemeSwitch} />
@@ -58,6 +62,12 @@ function Navigation({ view, place }) {
       ([href, label, icon, views]) => html`<a key=${href} href=${href} aria-current=${views.includes(view) ? "page" : undefined}><${Icon} name=${icon} /><span>${label}</span></a>`,
     )}
   </nav>`;
+}
+
+function Me() {
+  if (!identity.isAsked()) return null;
+  const { subject, role, tenant } = identity.me.value;
+  return html`<a class="me" href="/access" title="Logged in as ${subject}, ${role} of ${tenant === "*" ? "the system" : tenant}"><bdi>${cut(subject.split(":")[0], 24)}</bdi> <span class="faint">${role}</span></a>`;
 }
 
 const STATES = { live: "Live", paused: "Paused", reconnecting: "Reconnecting", connecting: "Connecting" };
@@ -99,5 +109,6 @@ function ThemeSwitch() {
 
 router.begin();
 keys.begin();
+identity.begin();
 live.begin();
 render(html`<${App} />`, document.getElementById("app"));

@@ -1,6 +1,7 @@
 // The stream of events: one per page, resumed where it broke off, with a state that people can see.
 // Views hear every message; what they make of it is theirs.
 import { signal, useLayoutEffect, useRef } from "./html.js";
+import { logIn } from "./api.js";
 
 export const state = signal("connecting"); // connecting, live, paused, reconnecting
 export const retryAt = signal(null); // when the next try is due, while reconnecting
@@ -104,6 +105,7 @@ async function listen(connected) {
     const headers = { Accept: "text/event-stream" };
     if (lastId) headers["Last-Event-ID"] = lastId;
     const response = await fetch("/api/v1/events", { headers, signal: mine.signal, cache: "no-store" });
+    if (response.status === 401) logIn();
     if (!response.ok) return false;
     state.value = "live";
     connected();

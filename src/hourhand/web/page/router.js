@@ -9,6 +9,7 @@ const VIEWS = [
   [/^\/jobs\/([^/]+)\/edit$/, "edit"],
   [/^\/runs\/([^/]+)$/, "run"],
   [/^\/dead-letters$/, "dead"],
+  [/^\/access$/, "access"],
 ];
 
 export const place = signal(here());

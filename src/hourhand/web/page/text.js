@@ -17,11 +17,16 @@ export function cut(text, longest = 160) {
   return found.length > longest ? `${found.slice(0, longest - 1)}…` : found;
 }
 
+// A URL as it may be shown.
+function withoutPassword(url) {
+  return url.replace(/^([^:/?#]*:\/\/[^:/?#]*):[^/?#]*@/, "$1:***@");
+}
+
 export function targetText(target) {
   if (!target) return "";
   switch (target.type) {
     case "http":
-      return `${target.method || "POST"} ${target.url}`;
+      return `${target.method || "POST"} ${withoutPassword(target.url)}`;
     case "python":
       return target.function;
     case "shell":

@@ -1,15 +1,18 @@
 """What one asks of a job: pause, resume, run, skip, clone; and its status, history, coming times and versions."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
+from hourhand.core.access import Role
 from hourhand.core.identity import format_job_id, format_run_id
-from hourhand.core.instant import SECOND_US, format_instant
+from hourhand.core.instant import DAY_US, SECOND_US, format_instant
 from hourhand.core.model import Job
+from hourhand.core.moves import fires_of, tells_fires
 from hourhand.core.schedule import Occurrence, preview
 from hourhand.core.skipping import next_time
+from hourhand.web.access import needs
 from hourhand.web.answers import (
     entity_tag,
     in_words,
@@ -22,6 +25,7 @@ from hourhand.web.answers import (
     time_answers,
     version_answers,
 )
+from hourhand.web.beside import beside
 from hourhand.web.context import WebContext, caller_of
 from hourhand.web.cursors import page, read_cursor, write_cursor
 from hourhand.web.faults import validated
@@ -33,6 +37,7 @@ from hourhand.web.references import referenced
 from hourhand.web.requests import (
     CursorText,
     DryRun,
+    ExpectedVersion,
     Limit,
     RequestKey,
     StrictRoute,
@@ -41,7 +46,7 @@ from hourhand.web.requests import (
     job_id_in,
     json_body,
 )
-from hourhand.web.routes.jobs import JobIdText, changed_answer
+from hourhand.web.routes.jobs import EMPTY, JobIdText, changed_answer
 from hourhand.web.schema import JobDocument, PauseDocument, RunDocument, SkipDocument
 from hourhand.web.shapes.backfills import SkipAnswer
 from hourhand.web.shapes.jobs import JobAnswer, MissedList, StatusAnswer, VersionList
@@ -55,32 +60,43 @@ router = APIRouter(tags=["jobs"], route_class=StrictRoute)
     "/jobs/{job_id}/pause",
     summary="Pause a job",
     response_model=JobAnswer,
-    responses=problems(404, body=True),
+    responses={204: EMPTY, **problems(404, 412, body=True)},
     openapi_extra=takes(PauseDocument, required=False),
 )
-async def pause_job(request: Request, job_id: JobIdText, dry_run: DryRun = False) -> Response:
+@needs(Role.OPERATOR)
+async def pause_job(
+    request: Request, job_id: JobIdText, dry_run: DryRun = False, version: ExpectedVersion = None
+) -> Response:
     """Takes effect at `effective_from`; what passes while it is paused is not made up for."""
     web, tenant = caller_of(request)
     body = await json_body(request)
     asked = validated(PauseDocument, read_object(body, "a note and until") if body.strip() else {})
     changed = await web.jobs.pause(
-        tenant, job_id_in(job_id), note=asked.note, until_at=asked.until, dry_run=dry_run
+        tenant,
+        job_id_in(job_id),
+        note=asked.note,
+        until_at=asked.until,
+        expected_version=version,
+        dry_run=dry_run,
     )
-    return await changed_answer(web, changed, dry_run)
+    return await changed_answer(request, changed, dry_run)
 
 
 @router.post(
     "/jobs/{job_id}/resume",
     summary="Resume a job",
     response_model=JobAnswer,
-    responses=problems(404, body=True),
+    responses={204: EMPTY, **problems(404, 412, body=True)},
 )
-async def resume_job(request: Request, job_id: JobIdText, dry_run: DryRun = False) -> Response:
+@needs(Role.OPERATOR)
+async def resume_job(
+    request: Request, job_id: JobIdText, dry_run: DryRun = False, version: ExpectedVersion = None
+) -> Response:
     """Makes runs again from `effective_from` on."""
     web, tenant = caller_of(request)
     await empty_body(request)
-    changed = await web.jobs.resume(tenant, job_id_in(job_id), dry_run=dry_run)
-    return await changed_answer(web, changed, dry_run)
+    changed = await web.jobs.resume(tenant, job_id_in(job_id), expected_version=version, dry_run=dry_run)
+    return await changed_answer(request, changed, dry_run)
 
 
 @router.post(
@@ -88,14 +104,16 @@ async def resume_job(request: Request, job_id: JobIdText, dry_run: DryRun = Fals
     status_code=202,
     summary="Run a job now, beside its schedule",
     response_model=Started,
-    responses=problems(404, 429, body=True),
+    responses=problems(404, 412, 429, body=True),
     openapi_extra=takes(RunDocument, required=False),
 )
+@needs(Role.OPERATOR)
 async def run_job(
     request: Request,
     job_id: JobIdText,
     dry_run: DryRun = False,
     request_key: RequestKey = None,
+    version: ExpectedVersion = None,
 ) -> Response:
     """The run waits for a free slot like any other. With `downstream` all that follow the job run after it."""
     web, tenant = caller_of(request)
@@ -104,9 +122,12 @@ async def run_job(
     downstream, number = bool(asked.downstream), job_id_in(job_id)
     more = {"followed_by": len(await web.graphs.followers(tenant, number))} if downstream else {}
     if dry_run:
-        await web.jobs.get(tenant, number)
+        await web.jobs.get(tenant, number, version)
+        await web.jobs.foresee(tenant).use.run([number] * (1 + more.get("followed_by", 0)))
         return json_answer({"run_id": None, **more, "dry_run": True})
-    key = await web.jobs.run_now(tenant, number, request_key=request_key or None, downstream=downstream)
+    key = await web.jobs.run_now(
+        tenant, number, request_key=request_key or None, downstream=downstream, expected_version=version
+    )
     run_id = format_run_id(*key)
     location = f"{api_prefix(request)}/runs/{run_id}"
     return json_answer({"run_id": run_id, **more}, 202, {"Location": location})
@@ -116,18 +137,24 @@ async def run_job(
     "/jobs/{job_id}/skip",
     summary="Let a coming time pass without a run",
     response_model=SkipAnswer,
-    responses=problems(404, 409, body=True),
+    responses=problems(404, 409, 412, body=True),
     openapi_extra=takes(SkipDocument, required=False),
 )
-async def skip_time(request: Request, job_id: JobIdText, dry_run: DryRun = False) -> Response:
+@needs(Role.OPERATOR)
+async def skip_time(
+    request: Request, job_id: JobIdText, dry_run: DryRun = False, version: ExpectedVersion = None
+) -> Response:
     """When it comes it ends as SKIPPED, with the note. Outlives pauses, and edits after which the job has that time."""
     web, tenant = caller_of(request)
     body = await json_body(request)
     asked = validated(SkipDocument, read_object(body, "a time and a note") if body.strip() else {})
+    number = job_id_in(job_id)
     if asked.undo:
-        skip = await web.jobs.unskip(tenant, job_id_in(job_id), asked.at, dry_run=dry_run)
+        skip = await web.jobs.unskip(tenant, number, asked.at, expected_version=version, dry_run=dry_run)
     else:
-        skip = await web.jobs.skip(tenant, job_id_in(job_id), asked.at, asked.note, dry_run=dry_run)
+        skip = await web.jobs.skip(
+            tenant, number, asked.at, asked.note, expected_version=version, dry_run=dry_run
+        )
     job = await web.jobs.get(tenant, skip.job_id)
     skipped = {one.scheduled_at for one in await web.jobs.skips(job)} | {skip.scheduled_at}
     if asked.undo:
@@ -148,15 +175,17 @@ async def skip_time(request: Request, job_id: JobIdText, dry_run: DryRun = False
     status_code=201,
     summary="Make another job like this one",
     response_model=JobAnswer,
-    responses=problems(404, 409, 429, body=True),
+    responses=problems(404, 409, 412, 429, body=True),
     openapi_extra=takes(JobDocument, "application/merge-patch+json", "application/json", required=False),
 )
-async def clone_job(request: Request, job_id: JobIdText, dry_run: DryRun = False) -> Response:
+async def clone_job(
+    request: Request, job_id: JobIdText, dry_run: DryRun = False, version: ExpectedVersion = None
+) -> Response:
     """Everything but key and id, changed by a merge patch. Paused unless the patch says `"paused": false`."""
     web, tenant = caller_of(request)
     body = await json_body(request)
     patch = await referenced(web, tenant, read_patch(body)) if body.strip() else {}
-    job = await web.jobs.get(tenant, job_id_in(job_id))
+    job = await web.jobs.get(tenant, job_id_in(job_id), version)
     new = cloned(job, patch, web.clock.now(), rules=web.settings.documents)
     made = await web.jobs.create(tenant, new, dry_run=dry_run)
     answer = job_answer(made, web.jobs.next_at(made), await parents_of_jobs(web, tenant, [made]))
@@ -175,8 +204,7 @@ async def clone_job(request: Request, job_id: JobIdText, dry_run: DryRun = False
 async def job_status(request: Request, job_id: JobIdText) -> Response:
     """The newest run that is due and neither skipped nor cancelled speaks for the job; PENDING before the first."""
     web, tenant = caller_of(request)
-    job = await web.jobs.get(tenant, job_id_in(job_id))
-    return json_answer(status_answer(job, await web.runs.status(job, web.jobs.next_at(job))))
+    return json_answer(status_answer(await web.runs.status(tenant, job_id_in(job_id), web.jobs.next_at)))
 
 
 @router.get(
@@ -212,17 +240,26 @@ async def next_times(
     request: Request,
     job_id: JobIdText,
     n: Annotated[int, Query(ge=1, le=1000, description="How many.", examples=[10])] = 10,
+    days: Annotated[
+        int | None, Query(ge=1, le=366, description="Also count those of so many days.", examples=[7])
+    ] = None,
+    others: Annotated[bool, Query(description="Also say what else fires in the second of the next.")] = False,
 ) -> Response:
     """With what DST moves, drops or repeats; none while the job is paused."""
     web, tenant = caller_of(request)
     job = await web.jobs.get(tenant, job_id_in(job_id))
-    return json_answer(
-        {
-            "job_id": format_job_id(job.id),
-            "schedule_in_words": in_words(job, await parents_of_jobs(web, tenant, [job])),
-            "data": time_answers(_coming(web, job, n), await web.jobs.skips(job)),
-        }
-    )
+    answer: dict[str, Any] = {
+        "job_id": format_job_id(job.id),
+        "schedule_in_words": in_words(job, await parents_of_jobs(web, tenant, [job])),
+        "data": time_answers(_coming(web, job, n), await web.jobs.skips(job)),
+    }
+    if days is not None:
+        now_at = web.clock.now()
+        counted = fires_of(job, now_at, now_at + days * DAY_US).count() if tells_fires(job) else None
+        answer["fires"] = counted
+    if others:
+        answer["beside"] = await beside(web, job)
+    return json_answer(answer)
 
 
 @router.get(
@@ -234,7 +271,9 @@ async def next_times(
 async def job_versions(request: Request, job_id: JobIdText) -> Response:
     """Oldest first; the last is in force."""
     web, tenant = caller_of(request)
-    return json_answer({"data": version_answers(await web.jobs.versions(tenant, job_id_in(job_id)))})
+    number = job_id_in(job_id)
+    versions = await web.jobs.versions(tenant, number)
+    return json_answer({"data": version_answers(versions, await web.jobs.makers(tenant, number))})
 
 
 @router.get(

@@ -11,6 +11,7 @@ from hourhand.core.fault import Fault
 from hourhand.core.identity import format_job_id
 from hourhand.core.instant import format_instant
 from hourhand.core.model import CronTiming, Job, JobState
+from hourhand.core.moves import MOST_WALKED, PLAN_US, Moves, moves, tells_fires
 from hourhand.errors import HourhandError
 from hourhand.services.applying import Action, Applied, Applying, Change, Wanted
 from hourhand.services.foreseen import Foreseen
@@ -25,7 +26,7 @@ from hourhand.web.json_text import read_document
 from hourhand.web.lists import listed_documents
 from hourhand.web.names import Names, parents_of_jobs
 from hourhand.web.openapi import problems, takes_many
-from hourhand.web.problems import REQUEST_ID, problem_of
+from hourhand.web.problems import REQUEST_ID, in_our_words, problem_of
 from hourhand.web.references import parents_named, referenced
 from hourhand.web.requests import DryRun, StrictRoute
 from hourhand.web.schema import JobDocument
@@ -35,6 +36,9 @@ router = APIRouter(tags=["jobs"], route_class=StrictRoute)
 
 SHOWN_TIMES = 3
 _BREATH = 100  # documents read before other work gets its turn
+MOST_WALKED_AT_ONCE = (
+    10 * MOST_WALKED
+)  # fires that one request walks to tell how they move; a fraction of a second
 
 
 @router.post(
@@ -53,7 +57,8 @@ async def apply_jobs(
 ) -> Response:
     """A JSON list of up to 1,000 documents, each with a key. What is as its document says is left alone.
 
-    Answers 200 with the fate of each and, where it was changed, the difference. Never un-pauses. A one-time job
+    Answers 200 with the fate of each and, where it was changed, the difference; a dry run also what becomes of its
+    fires in the next 7 days. Never un-pauses. A one-time job
     that is not there and whose time has passed is not created: it may have run and been forgotten.
     """
     web, tenant = caller_of(request)
@@ -81,11 +86,15 @@ async def apply_jobs(
     answers = await applying.apply(wanted)
     after = [answer.after for answer in answers if isinstance(answer, Applied) and answer.after]
     names = await parents_of_jobs(web, tenant, after)
+    walks = _Walks(web.clock.now(), MOST_WALKED_AT_ONCE)
     for index, answer in zip(places, answers, strict=True):
-        if isinstance(answer, HourhandError):
+        if isinstance(answer, Exception):
             results[index] |= _failure(answer, request)
-        else:
-            results[index] |= _success(web, answer, names)
+            continue
+        results[index] |= _success(web, answer, names)
+        if dry_run and answer.action in (Action.CREATED, Action.CHANGED):
+            results[index]["fires"] = walks.told(answer)
+            await asyncio.sleep(0)
     counts = {action: sum(one["action"] == action for one in results) for action in (*Action, "failed")}
     body: dict[str, Any] = {**counts, "results": results}
     return json_answer({**body, "dry_run": True} if dry_run else body)
@@ -134,10 +143,45 @@ def _success(web: WebContext, applied: Applied, names: Names) -> dict[str, Any]:
     return answer
 
 
+class _Walks:
+    """What becomes of fires, job by job, as long as not too many had to be walked."""
+
+    def __init__(self, now_at: int, most: int) -> None:
+        self._now_at = now_at
+        self._left = most
+
+    def told(self, applied: Applied) -> dict[str, Any] | None:
+        """Of one job; None where it follows others, before or after."""
+        both = (applied.before, applied.after)
+        if not all(tells_fires(job) for job in both if job is not None):
+            return None
+        until = self._now_at + PLAN_US
+        found = moves(*both, self._now_at, until, min(self._left, MOST_WALKED))
+        self._left -= min(self._left, MOST_WALKED, found.before + found.after)
+        return moves_answer(found, self._now_at, until)
+
+
+def moves_answer(found: Moves, from_at: int, to_at: int) -> dict[str, Any]:
+    """What becomes of a job's fires, as clients read it."""
+    return {
+        "from": format_instant(from_at),
+        "to": format_instant(to_at),
+        "before": found.before,
+        "after": found.after,
+        "added": found.added,
+        "removed": found.removed,
+        "moved": found.moved,
+        "added_at": [format_instant(at) for at in found.added_at],
+        "removed_at": [format_instant(at) for at in found.removed_at],
+        "moved_at": [{"from": format_instant(a), "to": format_instant(b)} for a, b in found.moved_at],
+    }
+
+
 def _times(web: WebContext, job: Job) -> list[str]:
     return [format_instant(at) for at in web.jobs.next_times(job, SHOWN_TIMES)]
 
 
-def _failure(error: HourhandError, request: Request) -> Mapping[str, Any]:
+def _failure(reason: Exception, request: Request) -> Mapping[str, Any]:
+    error = in_our_words(reason, request.scope)
     problem = problem_of(error, request.scope.get(REQUEST_ID))
     return {"action": "failed", "status": error.status, "error": problem}

@@ -41,7 +41,7 @@ async def audit(
     """All expected times are computed anew from the versions of the jobs, and each must be somewhere. A window is at
     most 31 days, and as far back as history is kept. With very many jobs the answer comes in parts, to be added up."""
     web, tenant = caller_of(request)
-    place = read_cursor(cursor, "audit", numbers=3, or_more=True)
+    place = read_cursor(cursor, "audit", numbers=3, or_more=True, instants=2)
     if place is None:
         window = await web.audit.opened(
             tenant, instant_in(from_, "from"), instant_in(to, "to"), job_filter_in(job_id), by_job=by_job

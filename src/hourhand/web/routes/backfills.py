@@ -5,12 +5,14 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Path, Query, Request
 from starlette.responses import Response
 
+from hourhand.core.access import Role
 from hourhand.core.backfill import DEFAULT_OPEN, Backfill, BackfillAction, BackfillSpec, Order, format_rate
 from hourhand.core.fault import Fault
 from hourhand.core.identity import format_backfill_id, format_job_id, parse_backfill_id
 from hourhand.core.instant import format_instant
 from hourhand.errors import Ambiguous, NotFound
 from hourhand.ports.backfills import BackfillQuery
+from hourhand.web.access import needs
 from hourhand.web.answers import instant, json_answer
 from hourhand.web.context import WebContext, caller_of
 from hourhand.web.cursors import page, read_cursor, write_cursor
@@ -44,6 +46,7 @@ BackfillIdText = Annotated[str, Path(description="The backfill's id.", examples=
     responses=problems(409, 429, body=True),
     openapi_extra=takes(BackfillDocument),
 )
+@needs(Role.OPERATOR)
 async def create_backfill(request: Request, dry_run: DryRun = False) -> Response:
     """The times of the job's present schedule that have no run yet, behind live traffic, at a pace of its own."""
     web, tenant = caller_of(request)
@@ -107,6 +110,7 @@ async def read_backfill(request: Request, backfill_id: BackfillIdText) -> Respon
     response_model=BackfillAnswer,
     responses=problems(404, 409, body=True),
 )
+@needs(Role.OPERATOR)
 async def pause_backfill(request: Request, backfill_id: BackfillIdText, dry_run: DryRun = False) -> Response:
     """No more runs are made; those that were made go on."""
     web, tenant = caller_of(request)
@@ -119,6 +123,7 @@ async def pause_backfill(request: Request, backfill_id: BackfillIdText, dry_run:
     response_model=BackfillAnswer,
     responses=problems(404, 409, body=True),
 )
+@needs(Role.OPERATOR)
 async def resume_backfill(request: Request, backfill_id: BackfillIdText, dry_run: DryRun = False) -> Response:
     """Goes on with the times it was made for, also where the job was paused or given other times meanwhile."""
     web, tenant = caller_of(request)
@@ -131,6 +136,7 @@ async def resume_backfill(request: Request, backfill_id: BackfillIdText, dry_run
     response_model=BackfillAnswer,
     responses=problems(404, 409, body=True),
 )
+@needs(Role.OPERATOR)
 async def cancel_backfill(request: Request, backfill_id: BackfillIdText, dry_run: DryRun = False) -> Response:
     """Runs that nobody has taken yet are removed; what executes goes on to its end."""
     web, tenant = caller_of(request)

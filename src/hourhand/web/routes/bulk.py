@@ -9,7 +9,9 @@ from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
 from fastapi import APIRouter, Request
+from starlette.requests import ClientDisconnect
 from starlette.responses import Response
+from starlette.types import Scope
 
 from hourhand.core.identity import format_job_id
 from hourhand.core.model import Job
@@ -22,7 +24,7 @@ from hourhand.web.guards import DOCUMENT_SLACK_BYTES
 from hourhand.web.json_text import read_document
 from hourhand.web.lists import listed_documents
 from hourhand.web.openapi import problems, takes_many
-from hourhand.web.problems import REQUEST_ID, problem_of
+from hourhand.web.problems import REQUEST_ID, in_our_words, problem_of
 from hourhand.web.references import parents_named, referenced
 from hourhand.web.requests import NDJSON, DryRun, StrictRoute, content_type
 from hourhand.web.schema import JobDocument
@@ -49,30 +51,37 @@ async def create_jobs(request: Request, dry_run: DryRun = False) -> Response:
     answered for are durable even if the request breaks off later.
     """
     web, tenant = caller_of(request)
-    import_ = _Import(web, tenant, dry_run, request.scope.get(REQUEST_ID))
-    if content_type(request) in NDJSON:
-        await _take_lines(request, import_)
-    else:
-        for document in await listed_documents(request, MAX_BULK, else_=f"as lines of JSON, {NDJSON[0]}"):
-            await import_.take(document)
-    await import_.store()
+    import_ = _Import(web, tenant, dry_run, request.scope)
+    try:
+        if content_type(request) in NDJSON:
+            await _take_lines(request, import_)
+        else:
+            for document in await listed_documents(request, MAX_BULK, else_=f"as lines of JSON, {NDJSON[0]}"):
+                await import_.take(document)
+        await import_.store()
+    except ClientDisconnect:  # there is nobody to be told
+        raise
+    except Exception as error:
+        if not import_.created:
+            raise
+        import_.break_off(error)
     return json_answer(import_.answer())
 
 
 class _Import:
     """Collects documents into batches, stores these, and remembers what became of each."""
 
-    def __init__(self, web: WebContext, tenant: str, dry_run: bool, request_id: str | None) -> None:
+    def __init__(self, web: WebContext, tenant: str, dry_run: bool, scope: Scope) -> None:
         self._web = web
         self._tenant = tenant
         self._dry_run = dry_run
-        self._request_id = request_id
+        self._scope = scope
         self._results: list[dict[str, Any]] = []
         self._batch: list[tuple[int, NewJob]] = []
         self._batch_keys: set[str | None] = set()
         self._foreseen = web.jobs.foresee(tenant) if dry_run else None
         self._batch_bytes = 0
-        self._created = 0
+        self.created = 0  # so many are durable, so the answer must say which, whatever happens
 
     @property
     def longest_line(self) -> int:
@@ -112,7 +121,7 @@ class _Import:
             if isinstance(answer, HourhandError):
                 self._fail(index, answer)
             else:
-                self._created += 1
+                self.created += 1
                 job_id = format_job_id(answer.id) if answer.id else None
                 self._results[index] |= {"status": 201, "job_id": job_id}
 
@@ -121,10 +130,19 @@ class _Import:
         self._results.append({"index": len(self._results)})
         self._fail(len(self._results) - 1, error)
 
+    def break_off(self, reason: Exception) -> None:
+        """Record what ended the request: of every document whose fate is open, else of what follows."""
+        error = in_our_words(reason, self._scope)
+        open_ = [index for index, result in enumerate(self._results) if "status" not in result]
+        for index in open_:
+            self._fail(index, error)
+        if not open_:
+            self.refuse(error)
+
     def answer(self) -> dict[str, Any]:
         """What became of all of them."""
-        failed = len(self._results) - self._created
-        body: dict[str, Any] = {"created": self._created, "failed": failed, "results": self._results}
+        failed = len(self._results) - self.created
+        body: dict[str, Any] = {"created": self.created, "failed": failed, "results": self._results}
         return {**body, "dry_run": True} if self._dry_run else body
 
     async def _add(self, index: int, document: dict[str, Any]) -> None:
@@ -145,13 +163,16 @@ class _Import:
             return await self._web.jobs.create_many(
                 self._tenant, news, dry_run=self._dry_run, foreseen=self._foreseen
             )
-        except HourhandError as error:
-            if not self._created:
+        except Exception as error:
+            if not self.created:
                 raise
-            return [error] * len(news)  # earlier batches are durable, so the answer must say which
+            return [in_our_words(error, self._scope)] * len(news)
 
     def _fail(self, index: int, error: HourhandError) -> None:
-        self._results[index] |= {"status": error.status, "error": problem_of(error, self._request_id)}
+        self._results[index] |= {
+            "status": error.status,
+            "error": problem_of(error, self._scope.get(REQUEST_ID)),
+        }
 
 
 async def _take_lines(request: Request, import_: _Import) -> None:

@@ -1,22 +1,24 @@
 """Dead letters: list, group, read, requeue, discard."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Sequence
 from functools import partial
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Protocol
 
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
+from hourhand.core.access import Role
 from hourhand.core.fault import Fault
 from hourhand.core.identity import RunKey, format_run_id, parse_job_id, parse_run_id
 from hourhand.errors import Invalid, NotFound
 from hourhand.ports.reading import DeadQuery
 from hourhand.services.runs import MAX_AT_ONCE
+from hourhand.web.access import needs
 from hourhand.web.answers import dead_group_answer, dead_letter_answer, json_answer
 from hourhand.web.context import WebContext, caller_of
 from hourhand.web.cursors import page, read_cursor, write_cursor
 from hourhand.web.faults import refusal, validated
-from hourhand.web.fields import shown
+from hourhand.web.fields import MAX_CONDITION, shown
 from hourhand.web.json_text import read_object
 from hourhand.web.names import parents_of_runs
 from hourhand.web.openapi import problems, takes
@@ -36,7 +38,11 @@ from hourhand.web.shapes.dead_letters import DeadChange, DeadGroupList, DeadLett
 
 router = APIRouter(tags=["dead letters"], route_class=StrictRoute)
 
-Change = Callable[[str, Sequence[RunKey]], Awaitable[list[RunKey]]]
+
+class Change(Protocol):
+    """Does something with dead letters; says which were there."""
+
+    def __call__(self, tenant: str, keys: Sequence[RunKey], *, dry_run: bool) -> Awaitable[list[RunKey]]: ...
 
 
 @router.get(
@@ -48,7 +54,9 @@ Change = Callable[[str, Sequence[RunKey]], Awaitable[list[RunKey]]]
 async def list_dead_letters(
     request: Request,
     job_id: Annotated[str | None, Query(description="Only of this job.")] = None,
-    error: Annotated[str | None, Query(max_length=200, description="Only with this fingerprint.")] = None,
+    error: Annotated[
+        str | None, Query(max_length=MAX_CONDITION, description="Only with this fingerprint.")
+    ] = None,
     from_: Annotated[str | None, Query(alias="from", description="Failed at or after.")] = None,
     to: Annotated[str | None, Query(description="Failed at or before.")] = None,
     group_by: Annotated[
@@ -92,6 +100,7 @@ async def list_dead_letters(
     responses=problems(body=True),
     openapi_extra=takes(DeadRequeueDocument),
 )
+@needs(Role.OPERATOR)
 async def requeue_dead_letters(request: Request, dry_run: DryRun = False) -> Response:
     """The same runs go on, under the same idempotency key, with all their tries again.
 
@@ -110,6 +119,7 @@ async def requeue_dead_letters(request: Request, dry_run: DryRun = False) -> Res
     responses=problems(body=True),
     openapi_extra=takes(DeadSelectionDocument),
 )
+@needs(Role.OPERATOR)
 async def discard_dead_letters(request: Request, dry_run: DryRun = False) -> Response:
     """History keeps them."""
     web, tenant = caller_of(request)
@@ -155,10 +165,9 @@ async def _change(
     else:
         wanted = await web.runs.matching(tenant, _query(asked.filter))
         more = len(wanted) == MAX_AT_ONCE
-    if dry_run or asked.dry_run:
-        done = [RunKey(one.job_id, one.scheduled_at) for one in await web.runs.dead_among(tenant, wanted)]
-        return json_answer({**_outcome(wanted, done, more), "dry_run": True})
-    return json_answer(_outcome(wanted, await change(tenant, wanted), more))
+    is_dry = dry_run or bool(asked.dry_run)
+    answer = _outcome(wanted, await change(tenant, wanted, dry_run=is_dry), more)
+    return json_answer({**answer, "dry_run": True} if is_dry else answer)
 
 
 def _keys(ids: list[str]) -> list[RunKey]:

@@ -7,7 +7,7 @@ from starlette.responses import Response
 
 from hourhand.ports.events import EventType
 from hourhand.services.event_log import EventFilter
-from hourhand.web.context import caller_of
+from hourhand.web.context import caller_of, user_of
 from hourhand.web.event_stream import CONTENT_TYPE, EventStream
 from hourhand.web.faults import refusal, unknown_field
 from hourhand.web.openapi import problems
@@ -54,7 +54,10 @@ async def follow_events(
     """Server-sent events. A `reset` says that some are missing, a `stats` how many there were in a second with too many."""
     web, tenant = caller_of(request)
     asked = EventFilter(tenant=tenant, types=types_in(types), job_id=job_filter_in(job_id))
-    return EventStream(web.events.follow(asked, (last_event_id or "")[:_MAX_ID]))
+    return EventStream(
+        web.events.follow(asked, (last_event_id or "")[:_MAX_ID], user_of(request)),
+        lambda: web.identity.still_knows(request),
+    )
 
 
 def types_in(text: str | None) -> frozenset[EventType]:

@@ -6,6 +6,7 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Query, Request
 from starlette.responses import Response
 
+from hourhand.core.access import Role
 from hourhand.core.fault import Fault
 from hourhand.core.identity import format_run_id
 from hourhand.core.instant import HOUR_US, SECOND_US
@@ -14,6 +15,7 @@ from hourhand.core.log import LogPlace
 from hourhand.errors import Conflict, Invalid
 from hourhand.ports.reading import RunQuery
 from hourhand.services.run_logs import MAX_WAIT_S
+from hourhand.web.access import needs
 from hourhand.web.answers import json_answer, log_answer, run_answer
 from hourhand.web.context import caller_of
 from hourhand.web.cursors import page, read_cursor, write_cursor
@@ -55,7 +57,7 @@ async def list_runs(
 ) -> Response:
     """Finished runs in a window of time; with state RUNNING, RETRYING or PENDING those that hold a slot now."""
     web, tenant = caller_of(request)
-    place = read_cursor(cursor, "runs", numbers=3, or_more=True)
+    place = read_cursor(cursor, "runs", numbers=3, or_more=True, instants=2)
     if place is None:
         given_to = instant_in(to, "to")
         to_at = web.clock.now() + SECOND_US if given_to is None else given_to
@@ -89,6 +91,7 @@ async def list_runs(
     response_model=Started,
     responses=problems(404, 409, 429, body=True),
 )
+@needs(Role.OPERATOR)
 async def rerun_run(
     request: Request, run_id: RunIdText, dry_run: DryRun = False, request_key: RequestKey = None
 ) -> Response:
@@ -151,6 +154,7 @@ async def read_log(
         **problems(404, 409, body=True),
     },
 )
+@needs(Role.OPERATOR)
 async def cancel_run(request: Request, run_id: RunIdText, dry_run: DryRun = False) -> Response:
     """200 when it is cancelled, 202 when its worker was asked to, 409 when it had ended."""
     web, tenant = caller_of(request)

@@ -3,10 +3,12 @@
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
+from hourhand.core.access import Role
 from hourhand.core.fault import Fault
 from hourhand.core.instant import SECOND_US, format_instant
 from hourhand.core.model import rule_of
 from hourhand.core.schedule import Cron, Every, Rule, next_zone_change, preview
+from hourhand.web.access import needs
 from hourhand.web.answers import json_answer, time_answers
 from hourhand.web.context import context_of
 from hourhand.web.faults import refusal, validated
@@ -29,6 +31,7 @@ MAX_TIMES = 1_000
     responses=problems(body=True),
     openapi_extra=takes(ScheduleDocument),
 )
+@needs(Role.VIEWER)
 async def preview_schedule(request: Request) -> Response:
     """The schedule in words, and its coming times with what DST moves, drops or repeats. Changes nothing."""
     web = context_of(request)

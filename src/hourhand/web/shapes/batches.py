@@ -2,8 +2,10 @@
 
 from typing import Any, Literal
 
+from pydantic import Field
+
 from hourhand.web.problems import Problem
-from hourhand.web.shapes.parts import A_JOB, A_TIME, Shape, always, sometimes
+from hourhand.web.shapes.parts import A_JOB, A_TIME, Shape, SpanShape, always, sometimes
 
 
 class BulkResult(Shape):
@@ -32,6 +34,28 @@ class FieldChange(Shape):
     after: Any = always("What it becomes.", 5)
 
 
+class MovedFire(SpanShape):
+    """A fire that goes, and the one that comes in its place."""
+
+    from_: str = Field(alias="from", description="When it was.", examples=[A_TIME])
+    to: str = always("When it will be.", "2026-11-16T08:30:00Z")
+
+
+class FireMoves(SpanShape):
+    """What becomes of a job's fires in the next 7 days; null where there are too many to tell."""
+
+    from_: str = Field(alias="from", description="From when on.", examples=[A_TIME])
+    to: str = always("Until when.", "2026-11-23T08:00:00Z")
+    before: int = always("How many there were.", 7)
+    after: int = always("How many there will be.", 7)
+    added: int | None = always("How many come, beside those that move.", 0)
+    removed: int | None = always("How many go.", 0)
+    moved: int | None = always("How many go while one comes right beside them.", 7)
+    added_at: list[str] = always("The first that come.", [])
+    removed_at: list[str] = always("The first that go.", [])
+    moved_at: list[MovedFire] = always("The first that move.", [])
+
+
 class ApplyResult(Shape):
     """What became of one document that was applied."""
 
@@ -49,6 +73,9 @@ class ApplyResult(Shape):
     changes: list[FieldChange] | None = sometimes("Field by field, where it was changed.", [])
     next_before: list[str] | None = sometimes("Its coming times before.", [A_TIME])
     next_after: list[str] | None = sometimes("And after.", [A_TIME])
+    fires: FireMoves | None = sometimes(
+        "In a dry run: what becomes of its fires; null where it follows others.", None
+    )
     error: Problem | None = sometimes("What is wrong with it.", None)
 
 

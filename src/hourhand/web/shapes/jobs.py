@@ -62,12 +62,22 @@ class JobAnswer(Shape):
     dry_run: bool | None = sometimes("True where nothing was written.", True)
 
 
+class CountAnswer(Shape):
+    """How many there are, counted up to a bound."""
+
+    estimate: int = always("How many.", 1200)
+    or_more: bool = always("There are at least so many: counting stopped there.", False)
+
+
 class JobList(Shape):
     """A page of jobs, newest first."""
 
     data: list[JobAnswer] = always("The jobs.", [])
     next_cursor: str | None = always("Where the next page begins; null on the last.", None)
     partial: list[str] | None = sometimes("Databases that did not answer: theirs are not here.", ["shard 1"])
+    count: CountAnswer | None = sometimes(
+        "With `count=estimate`: of all pages.", {"estimate": 1200, "or_more": False}
+    )
 
 
 class StatusAnswer(Shape):
@@ -97,6 +107,9 @@ class VersionAnswer(SpanShape):
     """What a job was for a time."""
 
     version: int = always("Its number.", 1)
+    by: str | None = always(
+        "Who made it; null where nobody asked for it, or that is longer ago than history is kept.", "ann"
+    )
     from_: str = Field(alias="from", description="From when.", examples=[A_TIME])
     to: str | None = always("Until when; null while in force.", None)
     paused: bool = always("Whether it was paused.", False)

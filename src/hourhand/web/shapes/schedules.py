@@ -13,12 +13,34 @@ class TimeAnswer(Shape):
     skipped: bool | None = sometimes("True where somebody wants it skipped.", True)
 
 
+class NamedJob(Shape):
+    """A job, and how people know it."""
+
+    job_id: str = always("The job.", A_JOB)
+    name: str | None = always("Its name or key.", "daily-report")
+
+
+class BesideAnswer(Shape):
+    """What else fires in the same second."""
+
+    at: str = always("The job's next time.", A_TIME)
+    count: int = always("How many other jobs.", 2)
+    is_exact: bool = always("False where not all jobs were looked at: then there may be more.", True)
+    jobs: list[NamedJob] = always("The first of them.", [])
+
+
 class NextTimes(Shape):
     """The coming times of a job."""
 
     job_id: str = always("The job.", A_JOB)
     schedule_in_words: str = always("The schedule in words.", "at 09:00 every day, Europe/Berlin")
     data: list[TimeAnswer] = always("The times.", [])
+    beside: BesideAnswer | None = sometimes(
+        "With `others`: what else fires in the second of the next; null where there is none.", None
+    )
+    fires: int | None = sometimes(
+        "With `days`: how many there are in that time; null where it follows others.", 7
+    )
 
 
 class ZoneChangeAnswer(Shape):

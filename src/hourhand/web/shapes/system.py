@@ -24,9 +24,32 @@ class NodeList(Shape):
     data: list[NodeAnswer] = always("The processes.", [])
 
 
-class SizesAnswer(Shape):
-    """How much there is of everything; counted up to a bound, and a moment ago."""
+class SegmentAnswer(Shape):
+    """A part of all clocks, and who plans it."""
 
+    segment: int = always("Its number.", 0)
+    shard: int = always("The database that it belongs to.", 0)
+    fence: int = always("Grows each time it changes hands.", 7)
+    node_id: str | None = always("Who plans it; null where nobody does.", "1f3c5a7b9d0e2f41")
+    name: str | None = always("Host and process of that.", "host-1:4711")
+    alive: bool = always("Whether that one's lease still runs.", True)
+
+
+class SegmentList(Shape):
+    """All segments."""
+
+    data: list[SegmentAnswer] = always("The segments.", [])
+
+
+class SizesAnswer(Shape):
+    """How much there is; counted up to a bound, and a moment ago. Of the tenant's own, or of everything."""
+
+    tenant: str | None = always(
+        "Whose they are; null for everything, which is told to who runs the system.", "acme"
+    )
+    complete: bool = always(
+        "False where there was too much to look through: then it is at least so many.", True
+    )
     jobs: int = always("Jobs.", 12)
     planned: int = always("Runs that are written and not yet taken.", 3)
     running: int = always("Runs in a worker's hand or between two attempts.", 1)

@@ -90,6 +90,29 @@ WITH looked AS MATERIALIZED (
         FOR UPDATE SKIP LOCKED) AS p),
 {planned_fates};
 
+-- take_newest: take runs with a free slot, so many of each lane: those that are due next, and of those that are due the
+-- last; none of the latter whose job has the run before it still waiting
+WITH ahead AS MATERIALIZED (
+    SELECT p.* FROM unnest(:lanes::integer[]) AS page (lane)
+    CROSS JOIN LATERAL (
+        SELECT job_id, scheduled_at, lane, due_at, trigger, fence, tries, after_at, planned.ctid AS place FROM planned
+        WHERE planned.lane = page.lane AND planned.due_at > :now::bigint AND planned.due_at <= :until::bigint
+        ORDER BY planned.due_at, planned.scheduled_at, planned.job_id LIMIT :most::bigint
+        FOR UPDATE SKIP LOCKED) AS p),
+newest AS MATERIALIZED (
+    SELECT p.* FROM unnest(:lanes::integer[]) AS page (lane)
+    CROSS JOIN LATERAL (
+        SELECT job_id, scheduled_at, lane, due_at, trigger, fence, tries, after_at, planned.ctid AS place FROM planned
+        WHERE planned.lane = page.lane AND planned.due_at <= :now::bigint
+        ORDER BY planned.due_at DESC, planned.scheduled_at DESC, planned.job_id DESC LIMIT :most::bigint
+        FOR UPDATE SKIP LOCKED) AS p),
+looked AS MATERIALIZED (
+    SELECT * FROM ahead
+    UNION ALL
+    SELECT * FROM newest AS n WHERE n.after_at IS NULL OR NOT EXISTS (
+        SELECT 1 FROM planned AS b WHERE b.scheduled_at = n.after_at AND b.job_id = n.job_id OFFSET 0)),
+{planned_fates};
+
 -- take_named: take runs with a free slot, by their keys
 WITH looked AS MATERIALIZED (
     SELECT p.* FROM unnest(:job_ids::bigint[], :scheduled_ats::bigint[]) AS given (job_id, scheduled_at)

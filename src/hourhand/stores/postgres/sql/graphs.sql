@@ -18,6 +18,7 @@ FROM unnest(:job_ids::bigint[]) AS asked (id) CROSS JOIN LATERAL (
     ORDER BY scheduled_at DESC LIMIT 1)
     UNION ALL
     (SELECT scheduled_at, 0, state, 0, 0 FROM history WHERE job_id = asked.id
+        AND finished_at >= coalesce((SELECT :now::bigint - kept_us FROM short_histories WHERE job_id = asked.id), 0)
     ORDER BY scheduled_at DESC, attempt DESC LIMIT 1)) AS r;
 
 -- runs_at: the runs of some jobs for one nominal time, wherever they are
@@ -33,10 +34,12 @@ FROM unnest(:job_ids::bigint[]) AS asked (id) CROSS JOIN LATERAL (
     SELECT 1, phase, due_at, tries FROM running WHERE job_id = asked.id AND scheduled_at = :scheduled_at::bigint
     UNION ALL
     (SELECT 0, h.state, 0, 0 FROM (
-        SELECT state, attempt FROM history WHERE job_id = asked.id AND scheduled_at = :scheduled_at::bigint
+        SELECT state, attempt, finished_at FROM history WHERE job_id = asked.id AND scheduled_at = :scheduled_at::bigint
             AND bucket = (:scheduled_at::bigint / 86400000000)::integer
         UNION ALL
-        SELECT state, attempt FROM history_far WHERE job_id = asked.id AND scheduled_at = :scheduled_at::bigint) AS h
+        SELECT state, attempt, finished_at FROM history_far
+        WHERE job_id = asked.id AND scheduled_at = :scheduled_at::bigint) AS h
+    WHERE h.finished_at >= coalesce((SELECT :now::bigint - kept_us FROM short_histories WHERE job_id = asked.id), 0)
     ORDER BY h.attempt DESC LIMIT 1)) AS r;
 
 -- children_now: who follows some jobs at present

@@ -15,18 +15,18 @@ CROSS JOIN LATERAL (SELECT key FROM jobs WHERE tenant = $1 AND jobs.key = asked.
 -- add_job: one job
 INSERT INTO jobs (id, tenant, key, name, version, version_from, paused, note, paused_until, clock_id, since,
     until, once_at, attend_at, created_at, updated_at, lane, concurrency, at_most_once, grace_us,
-    timeout_us, spec)
+    timeout_us, spec, rate)
 SELECT * FROM unnest($1::bigint[], $2::text[], $3::text[], $4::text[], $5::integer[], $6::bigint[], $7::smallint[],
     $8::text[], $9::bigint[], $10::bigint[], $11::bigint[], $12::bigint[], $13::bigint[], $14::bigint[],
     $15::bigint[], $16::bigint[], $17::integer[], $18::integer[], $19::smallint[], $20::bigint[],
-    $21::bigint[], $22::text[]);
+    $21::bigint[], $22::text[], $23::bigint[]);
 
 -- replace_job: the present version of a job becomes another
 UPDATE jobs SET key = :key, name = :name, version = :version, version_from = :version_from, paused = :paused,
     note = :note, paused_until = :paused_until, clock_id = :clock_id, since = :since, until = :until,
     once_at = :once_at, attend_at = :attend_at, updated_at = :updated_at, lane = :lane,
     concurrency = :concurrency, at_most_once = :at_most_once, grace_us = :grace_us,
-    timeout_us = :timeout_us, spec = :spec
+    timeout_us = :timeout_us, spec = :spec, rate = :rate
 WHERE id = :id;
 
 -- drop_job: remove a job
@@ -50,8 +50,21 @@ SELECT * FROM job_records WHERE id = (SELECT id FROM jobs WHERE tenant = $1 AND 
 SELECT * FROM job_records WHERE id = ANY (ARRAY(
     SELECT id FROM jobs WHERE tenant = $1 AND name >= $2 AND name <= $2 ORDER BY tenant, name, id LIMIT $3)) ORDER BY id;
 
--- jobs_page: jobs of a tenant, newest first
-SELECT * FROM job_records WHERE id < $1 AND tenant = $2 ORDER BY tenant DESC, id DESC LIMIT $3;
+-- jobs_page: jobs of a tenant, newest first. Compared as pairs, which only the index over both can serve: by id alone a
+-- small tenant's would be looked for among everybody's
+SELECT * FROM job_records WHERE (tenant, id) < ($2, $1) AND (tenant, id) >= ($2, 0)
+ORDER BY tenant DESC, id DESC LIMIT $3;
+
+-- tagged_page: of the next jobs of a tenant those whose text holds a tag, newest first
+SELECT * FROM (
+    SELECT * FROM job_records WHERE (tenant, id) < ($2, $1) AND (tenant, id) >= ($2, 0)
+    ORDER BY tenant DESC, id DESC LIMIT $4::bigint) AS looked_at
+WHERE position($3 IN spec) > 0 ORDER BY tenant DESC, id DESC LIMIT $5::bigint;
+
+-- look_end: how many the next jobs of a tenant are, up to a bound, and the last of them
+SELECT count(*), min(id) FROM (
+    SELECT id FROM jobs WHERE (tenant, id) < ($2, $1) AND (tenant, id) >= ($2, 0)
+    ORDER BY tenant DESC, id DESC LIMIT $3::bigint) AS looked_at;
 
 -- paused_page: paused jobs of a tenant, newest first
 SELECT * FROM job_records WHERE id < $1 AND tenant = $2 AND paused = 1 ORDER BY tenant DESC, id DESC LIMIT $3;
@@ -61,6 +74,19 @@ SELECT r.* FROM (
     SELECT job_id FROM job_sets WHERE job_id < $1 AND tenant = $2 AND set_name = $3
     ORDER BY tenant DESC, set_name DESC, job_id DESC LIMIT $4) AS s
 JOIN job_records AS r ON r.id = s.job_id ORDER BY r.id DESC;
+
+-- count_of_tenant: jobs of a tenant, up to a bound
+SELECT count(*) FROM (SELECT 1 FROM jobs WHERE tenant = $1 LIMIT $2::bigint) AS counted;
+
+-- count_paused: paused jobs of a tenant, up to a bound
+SELECT count(*) FROM (SELECT 1 FROM jobs WHERE tenant = $1 AND paused = 1 LIMIT $2::bigint) AS counted;
+
+-- count_named: jobs whose name begins so, up to a bound
+SELECT count(*) FROM (SELECT 1 FROM jobs WHERE tenant = $1 AND name >= $2 AND name < $3
+    ORDER BY tenant, name LIMIT $4::bigint) AS counted;
+
+-- count_in_set: jobs of a set, up to a bound
+SELECT count(*) FROM (SELECT 1 FROM job_sets WHERE tenant = $1 AND set_name = $2 LIMIT $3::bigint) AS counted;
 
 -- add_to_set: jobs that are applied from a set of files
 INSERT INTO job_sets (tenant, set_name, job_id)
@@ -78,7 +104,8 @@ wide AS MATERIALIZED (SELECT count(*) > :wide::bigint AS is_so FROM named)
     SELECT id FROM named WHERE id < :before::bigint AND NOT (SELECT is_so FROM wide)
     ORDER BY id DESC LIMIT :limit)))
 UNION ALL
-(SELECT * FROM job_records WHERE (SELECT is_so FROM wide) AND id < :before::bigint AND tenant = :tenant
+(SELECT * FROM job_records WHERE (SELECT is_so FROM wide)
+    AND (tenant, id) < (:tenant, :before::bigint) AND (tenant, id) >= (:tenant, 0)
     ORDER BY tenant DESC, id DESC LIMIT :limit)
 ORDER BY id DESC;
 
@@ -213,7 +240,7 @@ SELECT min(attend_at) FROM jobs WHERE attend_at IS NOT NULL;
 UPDATE jobs SET attend_at = $1 WHERE id = $2;
 
 -- forget_clock: a job that has had its last time is no member any more
-UPDATE jobs SET clock_id = NULL WHERE id = $1;
+UPDATE jobs SET clock_id = NULL, rate = 0 WHERE id = $1;
 
 -- waiting_beside: how many runs of a job that no rule computes wait, without those of backfills
 SELECT (SELECT count(*) FROM planned WHERE job_id = :job_id AND trigger <> 0 AND trigger <> 2)

@@ -13,7 +13,9 @@ WHERE r.job_id = $1;
 SELECT scheduled_at, lane, due_at, trigger, fence, tries FROM blocked WHERE job_id = $1;
 
 -- history_times: nominal times of a job with history, newest first
-SELECT DISTINCT scheduled_at FROM history WHERE job_id = $1 AND scheduled_at < $2 ORDER BY scheduled_at DESC LIMIT $3;
+SELECT DISTINCT scheduled_at FROM history WHERE job_id = $1 AND scheduled_at < $2
+    AND finished_at >= coalesce((SELECT $3::bigint - kept_us FROM short_histories WHERE job_id = $1), 0)
+ORDER BY scheduled_at DESC LIMIT $4;
 
 -- history_of: a job's history at some nominal times, attempts in order
 SELECT h.scheduled_at, h.attempt, h.state, h.trigger, h.tries, h.due_at, h.started_at, h.finished_at, h.version,
@@ -22,12 +24,21 @@ FROM unnest($2::bigint[]) AS asked (at) CROSS JOIN LATERAL (
     SELECT * FROM history WHERE job_id = $1 AND scheduled_at = asked.at AND bucket = (asked.at / 86400000000)::integer
     UNION ALL
     SELECT * FROM history_far WHERE job_id = $1 AND scheduled_at = asked.at) AS h
+WHERE h.finished_at >= coalesce((SELECT $3::bigint - kept_us FROM short_histories WHERE job_id = $1), 0)
 ORDER BY h.scheduled_at, h.attempt;
 
 -- is_live: whether a one-time job's run has not ended
 SELECT EXISTS (SELECT 1 FROM planned WHERE scheduled_at = :scheduled_at AND job_id = :job_id)
     OR EXISTS (SELECT 1 FROM running WHERE job_id = :job_id)
     OR EXISTS (SELECT 1 FROM blocked WHERE job_id = :job_id);
+
+-- live_among: those of one-time jobs whose run has not ended; each is looked for by its key
+SELECT j.id FROM unnest($1::bigint[]) AS asked (id)
+CROSS JOIN LATERAL (SELECT id, once_at FROM jobs WHERE id = asked.id LIMIT 1) AS j
+CROSS JOIN LATERAL (
+    (SELECT 1 FROM planned WHERE scheduled_at = j.once_at AND job_id = j.id LIMIT 1)
+    UNION ALL (SELECT 1 FROM running WHERE job_id = j.id LIMIT 1)
+    UNION ALL (SELECT 1 FROM blocked WHERE job_id = j.id LIMIT 1) LIMIT 1) AS live;
 
 -- dense_in: how many rows of history finished in a window, counted up to a bound
 SELECT count(*) FROM (
@@ -104,6 +115,7 @@ SELECT asked.id, h.scheduled_at, h.state, h.due_at, h.started_at, h.finished_at
 FROM unnest(:ids::bigint[]) AS asked (id) CROSS JOIN LATERAL (
     SELECT scheduled_at, attempt, state, due_at, started_at, finished_at FROM history
     WHERE job_id = asked.id AND state <> :retrying::smallint
+        AND finished_at >= coalesce((SELECT :now::bigint - kept_us FROM short_histories WHERE job_id = asked.id), 0)
     ORDER BY scheduled_at DESC, attempt DESC LIMIT :limit::bigint) AS h
 ORDER BY asked.id, h.scheduled_at DESC, h.attempt DESC;
 

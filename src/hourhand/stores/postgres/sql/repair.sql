@@ -64,6 +64,9 @@ UPDATE segments SET node_id = :node_id, fence = fence + 1 WHERE segment = ANY (A
     SELECT segment FROM free UNION SELECT segment FROM expired))
 RETURNING segment, fence;
 
+-- all_segments: who holds which segment
+SELECT segment, node_id, fence FROM segments ORDER BY segment;
+
 -- nodes: every node
 SELECT id, kind, name, started_at, lease_until, serves FROM nodes ORDER BY started_at;
 

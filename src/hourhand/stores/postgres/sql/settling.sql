@@ -1,5 +1,6 @@
 -- finish: ended runs leave their slots, each with a row of history; says which were still in their slot under their
--- fence, how many left (less than those when one was changed in that moment), and how many others follow. Rows are found by key, one by one,
+-- fence, how many left (less than those when one was changed in that moment), how many others follow, and of how many a
+-- webhook wants to hear. Rows are found by key, one by one,
 -- and left by place: a join the planner could turn round when the table looks empty to it. For the same reason the
 -- phase is asked for in a form that no partial index has: only the key may find a row here.
 -- Events 1 succeed, 3 exhaust, 4 skip, 7 cancel
@@ -26,10 +27,18 @@ told AS (
     INSERT INTO descents (job_id, scheduled_at, state, trigger)
     SELECT job_id, scheduled_at, CASE event WHEN 1 THEN 3 WHEN 3 THEN 4 WHEN 4 THEN 5 WHEN 7 THEN 6 END, trigger
     FROM found WHERE EXISTS (SELECT 1 FROM edges)
-        AND EXISTS (SELECT 1 FROM edges WHERE edges.parent_id = found.job_id OFFSET 0) RETURNING 1)
-SELECT (SELECT array_agg(place) FROM found), (SELECT count(*) FROM gone), (SELECT count(*) FROM told);
+        AND EXISTS (SELECT 1 FROM edges WHERE edges.parent_id = found.job_id OFFSET 0) RETURNING 1),
+heard AS (
+    INSERT INTO webhook_events (kind, at, job_id, scheduled_at, attempt, version, due_at, started_at, tenant, name, detail)
+    SELECT told.kind, told.finished_at, told.job_id, told.scheduled_at, told.fence, told.version, told.was_due_at,
+        told.started_at, told.tenant, told.name, CASE WHEN told.kind <> 1 THEN told.detail END
+    FROM (SELECT f.*, f.event::integer AS kind, f.due_at AS was_due_at, j.tenant, j.name FROM found AS f CROSS JOIN {owner}) AS told
+    WHERE {hears} RETURNING 1)
+SELECT (SELECT array_agg(place) FROM found), (SELECT count(*) FROM gone), (SELECT count(*) FROM told),
+    (SELECT count(*) FROM heard);
 
--- retry: failed runs keep their slot and wait for their next attempt, each with a row of history
+-- retry: failed runs keep their slot and wait for their next attempt, each with a row of history; nobody follows that, but
+-- a webhook may want to hear of it
 WITH held AS MATERIALIZED (
     SELECT d.*, r.place_at, r.due_at AS was_due_at, r.trigger
     FROM unnest(:places::integer[], :job_ids::bigint[], :slots::bigint[], :scheduled_ats::bigint[],
@@ -48,8 +57,14 @@ kept AS (
         worker, detail, bucket)
     SELECT job_id, scheduled_at, fence, 2, trigger, tries, was_due_at, started_at, finished_at, version, :worker::text,
         detail, CASE WHEN abs(scheduled_at - finished_at) < 86400000000 THEN scheduled_at / 86400000000 ELSE 0 END
-    FROM held)
-SELECT (SELECT array_agg(place) FROM held), (SELECT count(*) FROM waiting);
+    FROM held),
+heard AS (
+    INSERT INTO webhook_events (kind, at, job_id, scheduled_at, attempt, version, due_at, started_at, tenant, name, detail)
+    SELECT told.kind, told.finished_at, told.job_id, told.scheduled_at, told.fence, told.version, told.was_due_at,
+        told.started_at, told.tenant, told.name, CASE WHEN told.kind <> 1 THEN told.detail END
+    FROM (SELECT f.*, 2 AS kind, j.tenant, j.name FROM held AS f CROSS JOIN {owner}) AS told
+    WHERE {hears} RETURNING 1)
+SELECT (SELECT array_agg(place) FROM held), (SELECT count(*) FROM waiting), 0, (SELECT count(*) FROM heard);
 
 -- release: unstarted runs keep their slot and wait for another worker, some until a given time; never one that its
 -- target has accepted

@@ -42,11 +42,33 @@ FROM (SELECT job_id, scheduled_at, lane, due_at, trigger, fence, tries FROM plan
     WHERE lane = :lane AND due_at <= :until ORDER BY due_at, scheduled_at, job_id LIMIT :limit) AS p
 LEFT JOIN jobs AS j ON j.id = p.job_id;
 
+-- look_newest: runs of a lane that were due last, beside those that were looked at, one for so many of them; none whose
+-- job has the run before it still waiting
+INSERT INTO temp.candidate (job_id, scheduled_at, lane, due_at, rank, late, fate, slot, trigger, fence,
+    tries, deadline_at, version, tenant, spec)
+SELECT p.job_id, p.scheduled_at, p.lane, p.due_at, :step * row_number() OVER (),
+    p.trigger = 0 AND p.due_at + j.grace_us < :now,
+    CASE WHEN j.id IS NULL THEN 3
+        WHEN j.concurrency IS NULL THEN 0
+        WHEN j.concurrency > 1 THEN 2
+        WHEN EXISTS (SELECT 1 FROM running AS r WHERE r.job_id = p.job_id) THEN 1
+        ELSE 0 END,
+    CASE WHEN j.concurrency IS NULL THEN p.scheduled_at ELSE 0 END,
+    p.trigger, p.fence, p.tries, max(p.due_at, :now) + j.timeout_us, j.version, j.tenant, j.spec
+FROM (SELECT job_id, scheduled_at, lane, due_at, trigger, fence, tries, after_at FROM planned
+    WHERE lane = :lane AND due_at <= :now
+        AND (due_at, scheduled_at, job_id) > (SELECT c.due_at, c.scheduled_at, c.job_id FROM temp.candidate AS c
+            WHERE c.lane = :lane ORDER BY c.due_at DESC, c.scheduled_at DESC, c.job_id DESC LIMIT 1)
+    ORDER BY due_at DESC, scheduled_at DESC, job_id DESC LIMIT :limit) AS p
+LEFT JOIN jobs AS j ON j.id = p.job_id
+WHERE p.after_at IS NULL OR NOT EXISTS (
+    SELECT 1 FROM planned AS b WHERE b.scheduled_at = p.after_at AND b.job_id = p.job_id);
+
 -- look_ahead: runs of a lane that are due within the lead, after a cursor; fate 4 not yet: at most once, or the run
 -- before it still waits; with several slots behind_at says so, since that one may be taken by the same claim
 INSERT INTO temp.candidate (job_id, scheduled_at, lane, due_at, rank, late, fate, slot, trigger, fence,
     tries, deadline_at, version, tenant, spec, behind_at)
-SELECT p.job_id, p.scheduled_at, p.lane, p.due_at, :rank + row_number() OVER (), 0,
+SELECT p.job_id, p.scheduled_at, p.lane, p.due_at, :rank + :step * row_number() OVER (), 0,
     CASE WHEN j.id IS NULL THEN 3
         WHEN j.at_most_once THEN 4
         WHEN j.concurrency IS NULL THEN 0

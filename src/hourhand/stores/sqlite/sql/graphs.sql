@@ -17,7 +17,9 @@ CROSS JOIN running AS r ON r.job_id = asked.value GROUP BY asked.value
 UNION ALL
 SELECT asked.value, h.scheduled_at, 0, h.state, 0, 0 FROM json_each(:job_ids) AS asked
 CROSS JOIN history AS h ON h.id = (
-    SELECT id FROM history WHERE job_id = asked.value ORDER BY scheduled_at DESC, attempt DESC LIMIT 1);
+    SELECT id FROM history WHERE job_id = asked.value
+        AND finished_at >= coalesce((SELECT :now - kept_us FROM short_histories WHERE job_id = asked.value), 0)
+    ORDER BY scheduled_at DESC, attempt DESC LIMIT 1);
 
 -- runs_at: the runs of some jobs for one nominal time, wherever they are
 SELECT asked.value, :scheduled_at, 2, 0, 0, 0 FROM json_each(:job_ids) AS asked
@@ -31,6 +33,7 @@ UNION ALL
 SELECT asked.value, h.scheduled_at, 0, h.state, 0, 0 FROM json_each(:job_ids) AS asked
 CROSS JOIN history AS h ON h.id = (
     SELECT id FROM history WHERE job_id = asked.value AND scheduled_at = :scheduled_at
+        AND finished_at >= coalesce((SELECT :now - kept_us FROM short_histories WHERE job_id = asked.value), 0)
     ORDER BY attempt DESC LIMIT 1);
 
 -- children_now: who follows some jobs at present
@@ -58,9 +61,6 @@ WHERE child_id = :child_id AND parent_id IN (SELECT value FROM json_each(:parent
 DELETE FROM edges WHERE (parent_id, child_id, since_at) IN (
     SELECT parent_id, child_id, since_at FROM edges
     WHERE until_at < ? AND until_at < 4611686018427387903 ORDER BY until_at LIMIT ?);
-
--- any_edge: whether any job follows another at all
-SELECT 1 FROM edges LIMIT 1;
 
 -- tell_children: the ended runs of a batch that others follow
 INSERT INTO descents (job_id, scheduled_at, state, trigger)

@@ -14,15 +14,15 @@ SELECT key FROM jobs WHERE tenant = ? AND key IN (SELECT value FROM json_each(?)
 -- add_job: one job
 INSERT INTO jobs (id, tenant, key, name, version, version_from, paused, note, paused_until, clock_id, since,
     until, once_at, attend_at, created_at, updated_at, lane, concurrency, at_most_once, grace_us,
-    timeout_us, spec)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
+    timeout_us, spec, rate)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
 
 -- replace_job: the present version of a job becomes another
 UPDATE jobs SET key = :key, name = :name, version = :version, version_from = :version_from, paused = :paused,
     note = :note, paused_until = :paused_until, clock_id = :clock_id, since = :since, until = :until,
     once_at = :once_at, attend_at = :attend_at, updated_at = :updated_at, lane = :lane,
     concurrency = :concurrency, at_most_once = :at_most_once, grace_us = :grace_us,
-    timeout_us = :timeout_us, spec = :spec
+    timeout_us = :timeout_us, spec = :spec, rate = :rate
 WHERE id = :id;
 
 -- drop_job: remove a job
@@ -43,9 +43,15 @@ SELECT * FROM job_records WHERE id = (SELECT id FROM jobs WHERE tenant = ? AND k
 -- jobs_by_name: jobs with a name
 SELECT * FROM job_records WHERE id IN (SELECT id FROM jobs WHERE tenant = ? AND name = ?) ORDER BY id LIMIT ?;
 
--- jobs_page: jobs of a tenant, newest first. By id, for a file has hardly more than one tenant: by the index of names it
--- would collect and sort them all
-SELECT * FROM job_records WHERE id < ? AND +tenant = ? ORDER BY id DESC LIMIT ?;
+-- jobs_page: jobs of a tenant, newest first
+SELECT * FROM job_records WHERE id < ? AND tenant = ? ORDER BY id DESC LIMIT ?;
+
+-- tagged_page: of the next jobs of a tenant those whose text holds a tag, newest first
+SELECT * FROM (SELECT * FROM job_records WHERE id < ?1 AND tenant = ?2 ORDER BY id DESC LIMIT ?4)
+WHERE instr(spec, ?3) > 0 ORDER BY id DESC LIMIT ?5;
+
+-- look_end: how many the next jobs of a tenant are, up to a bound, and the last of them
+SELECT count(*), min(id) FROM (SELECT id FROM jobs WHERE id < ? AND tenant = ? ORDER BY id DESC LIMIT ?);
 
 -- paused_page: paused jobs of a tenant, newest first
 SELECT * FROM job_records WHERE id < ? AND tenant = ? AND paused = 1 ORDER BY id DESC LIMIT ?;
@@ -53,6 +59,18 @@ SELECT * FROM job_records WHERE id < ? AND tenant = ? AND paused = 1 ORDER BY id
 -- set_page: jobs of a set, newest first
 SELECT r.* FROM job_sets AS s JOIN job_records AS r ON r.id = s.job_id AND r.tenant = s.tenant
 WHERE s.job_id < ? AND s.tenant = ? AND s.set_name = ? ORDER BY s.job_id DESC LIMIT ?;
+
+-- count_of_tenant: jobs of a tenant, up to a bound
+SELECT count(*) FROM (SELECT 1 FROM jobs WHERE tenant = ? LIMIT ?);
+
+-- count_paused: paused jobs of a tenant, up to a bound
+SELECT count(*) FROM (SELECT 1 FROM jobs WHERE tenant = ? AND paused = 1 LIMIT ?);
+
+-- count_named: jobs whose name begins so, up to a bound
+SELECT count(*) FROM (SELECT 1 FROM jobs WHERE tenant = ? AND name >= ? AND name < ? LIMIT ?);
+
+-- count_in_set: jobs of a set, up to a bound
+SELECT count(*) FROM (SELECT 1 FROM job_sets WHERE tenant = ? AND set_name = ? LIMIT ?);
 
 -- add_to_set: jobs that are applied from a set of files
 INSERT INTO job_sets (tenant, set_name, job_id) VALUES (?, ?, ?) ON CONFLICT DO NOTHING;
@@ -69,7 +87,7 @@ SELECT r.* FROM (
             AND name < (SELECT iif(is_so, :low, :high) FROM wide) ORDER BY +id DESC LIMIT :limit)
     UNION ALL
     SELECT * FROM (
-        SELECT id FROM jobs WHERE +tenant = :tenant AND id < (SELECT iif(is_so, :before, 0) FROM wide) ORDER BY id DESC LIMIT :limit)
+        SELECT id FROM jobs WHERE tenant = :tenant AND id < (SELECT iif(is_so, :before, 0) FROM wide) ORDER BY id DESC LIMIT :limit)
     ) AS n
 CROSS JOIN job_records AS r ON r.id = n.id ORDER BY r.id DESC;
 
@@ -182,7 +200,7 @@ SELECT min(attend_at) FROM jobs WHERE attend_at IS NOT NULL;
 UPDATE jobs SET attend_at = ? WHERE id = ?;
 
 -- forget_clock: a job that has had its last time is no member any more
-UPDATE jobs SET clock_id = NULL WHERE id = ?;
+UPDATE jobs SET clock_id = NULL, rate = 0 WHERE id = ?;
 
 -- waiting_beside: how many runs of a job that no rule computes wait, without those of backfills
 SELECT (SELECT count(*) FROM planned WHERE job_id = :job_id AND trigger <> 0 AND trigger <> 2)

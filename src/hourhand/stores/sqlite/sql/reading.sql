@@ -13,16 +13,26 @@ WHERE r.job_id = ?;
 SELECT scheduled_at, lane, due_at, trigger, fence, tries FROM blocked WHERE job_id = ?;
 
 -- history_times: nominal times of a job with history, newest first
-SELECT DISTINCT scheduled_at FROM history WHERE job_id = ? AND scheduled_at < ? ORDER BY scheduled_at DESC LIMIT ?;
+SELECT DISTINCT scheduled_at FROM history WHERE job_id = ?1 AND scheduled_at < ?2
+    AND finished_at >= coalesce((SELECT ?3 - kept_us FROM short_histories WHERE job_id = ?1), 0)
+ORDER BY scheduled_at DESC LIMIT ?4;
 
 -- history_of: a job's history at some nominal times, attempts in order
 SELECT scheduled_at, attempt, state, trigger, tries, due_at, started_at, finished_at, version, worker, detail
-FROM history WHERE job_id = ? AND scheduled_at IN (SELECT value FROM json_each(?)) ORDER BY scheduled_at, attempt;
+FROM history WHERE job_id = ?1 AND scheduled_at IN (SELECT value FROM json_each(?2))
+    AND finished_at >= coalesce((SELECT ?3 - kept_us FROM short_histories WHERE job_id = ?1), 0)
+ORDER BY scheduled_at, attempt;
 
 -- is_live: whether a one-time job's run has not ended
 SELECT EXISTS (SELECT 1 FROM planned WHERE scheduled_at = :scheduled_at AND job_id = :job_id)
     OR EXISTS (SELECT 1 FROM running WHERE job_id = :job_id)
     OR EXISTS (SELECT 1 FROM blocked WHERE job_id = :job_id);
+
+-- live_among: those of one-time jobs whose run has not ended
+SELECT j.id FROM json_each(?) AS i CROSS JOIN jobs AS j ON j.id = i.value WHERE (
+    EXISTS (SELECT 1 FROM planned WHERE scheduled_at = j.once_at AND job_id = j.id)
+    OR EXISTS (SELECT 1 FROM running WHERE job_id = j.id)
+    OR EXISTS (SELECT 1 FROM blocked WHERE job_id = j.id));
 
 -- newest_history: the last row of history
 SELECT max(id) FROM history;
@@ -66,6 +76,7 @@ SELECT j.id FROM json_each(?2) AS asked CROSS JOIN jobs AS j ON j.id = asked.val
 SELECT h.job_id, h.scheduled_at, h.state, h.due_at, h.started_at, h.finished_at
 FROM json_each(:ids) AS asked CROSS JOIN history AS h ON h.id IN (
     SELECT id FROM history WHERE job_id = asked.value AND state <> :retrying
+        AND finished_at >= coalesce((SELECT :now - kept_us FROM short_histories WHERE job_id = asked.value), 0)
     ORDER BY scheduled_at DESC, attempt DESC LIMIT :limit)
 ORDER BY h.job_id, h.scheduled_at DESC, h.attempt DESC;
 

@@ -43,6 +43,9 @@ UPDATE segments SET node_id = :node_id, fence = fence + 1 WHERE segment IN (
     WHERE n.lease_until IS NULL OR n.lease_until <= :now OR s.node_id = wanted.value ->> 1)
 RETURNING segment, fence;
 
+-- all_segments: who holds which segment
+SELECT segment, node_id, fence FROM segments ORDER BY segment;
+
 -- nodes: every node
 SELECT id, kind, name, started_at, lease_until, serves FROM nodes ORDER BY started_at;
 

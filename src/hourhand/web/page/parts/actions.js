@@ -3,6 +3,7 @@ import { html, useState } from "../html.js";
 import { get, jobPath, post, remove, requestKey, runPath } from "../api.js";
 import { fromLocalInput, MINE, moment, zoneOf } from "../time.js";
 import { cut, nameOf } from "../text.js";
+import { refuses } from "../me.js";
 import { go } from "../router.js";
 import { Confirm, show } from "./dialog.js";
 import { complain, say } from "./toasts.js";
@@ -12,6 +13,7 @@ const called = (job) => cut(nameOf(job), 60);
 const ON_A_PHONE = matchMedia("(max-width: 700px)"); // where a thumb may have slipped
 
 export function runNow(job, how = {}) {
+  if (refuses("operator")) return Promise.resolve(null);
   if (!ON_A_PHONE.matches) return start(job, how);
   show(Confirm, {
     title: `Run ${called(job)} now?`,
@@ -35,6 +37,7 @@ async function start(job, { downstream = false }) {
 }
 
 export async function resume(job, done = () => {}) {
+  if (refuses("operator")) return;
   try {
     const changed = await post(`${jobPath(job.job_id)}/resume`);
     say(`Resumed ${called(job)}.`, { label: "Undo", action: () => pause(job, {}, done) });
@@ -51,6 +54,7 @@ async function pause(job, how, done) {
 }
 
 export function askPause(job, done = () => {}) {
+  if (refuses("operator")) return;
   show(PauseDialog, { job, done });
 }
 
@@ -76,6 +80,7 @@ function PauseDialog({ job, done }) {
 }
 
 export function askDelete(job, done = () => go("/jobs")) {
+  if (refuses("editor")) return;
   show(DeleteDialog, { job, done });
 }
 
@@ -100,6 +105,7 @@ function DeleteDialog({ job, done }) {
 }
 
 export function askSkip(job, at, done = () => {}) {
+  if (refuses("operator")) return;
   show(SkipDialog, { job, at, done });
 }
 
@@ -134,6 +140,7 @@ export async function unskip(job, at, done = () => {}) {
 }
 
 export function askCancel(run, done = () => {}) {
+  if (refuses("operator")) return;
   const act = async () => {
     const after = await post(`${runPath(run.run_id)}/cancel`);
     say(after.status === "CANCELLED" ? "Cancelled." : "Its worker was asked to stop.");
@@ -149,6 +156,7 @@ export function askCancel(run, done = () => {}) {
 }
 
 export async function rerun(run) {
+  if (refuses("operator")) return null;
   try {
     const { run_id } = await post(`${runPath(run.run_id)}/rerun`, undefined, { headers: { "Idempotency-Key": requestKey() } });
     say("A new run of the same was started.", { href: runPath(run_id), label: "Open it" });
@@ -160,6 +168,7 @@ export async function rerun(run) {
 }
 
 export async function clone(job) {
+  if (refuses("editor")) return;
   try {
     const made = await post(`${jobPath(job.job_id)}/clone`, undefined, { headers: { "Idempotency-Key": requestKey() } });
     say(`Cloned ${called(job)}; the copy is paused.`);
@@ -170,6 +179,7 @@ export async function clone(job) {
 }
 
 export function askRequeue(ids, done = () => {}) {
+  if (refuses("operator")) return;
   const act = async () => {
     const { count } = await post("/dead-letters/requeue", { ids });
     say(count === 1 ? "Sent back: the same run goes on." : `Sent ${count} back.`);
@@ -184,6 +194,7 @@ export function askRequeue(ids, done = () => {}) {
 }
 
 export function askDiscard(ids, done = () => {}) {
+  if (refuses("operator")) return;
   const act = async () => {
     const { count } = await post("/dead-letters/discard", { ids });
     say(count === 1 ? "Discarded; its history stays." : `Discarded ${count}; their history stays.`);

@@ -1,6 +1,7 @@
 // The same done to many jobs: those that are picked, or every one that the filter matches, page by page.
 import { html, useRef, useState } from "../html.js";
 import { get, jobPath, post, remove, requestKey } from "../api.js";
+import { only } from "../me.js";
 import { number, plural } from "../text.js";
 import { Confirm, show } from "./dialog.js";
 import { say } from "./toasts.js";
@@ -12,7 +13,7 @@ const ACTIONS = {
   pause: { verb: "Pause", done: "Paused", act: (id, note) => post(`${jobPath(id)}/pause`, note ? { note } : {}), wants: (job) => job.state === "active" },
   resume: { verb: "Resume", done: "Resumed", act: (id) => post(`${jobPath(id)}/resume`), wants: (job) => job.state === "paused" },
   run: { verb: "Run now", done: "Started", act: (id) => post(`${jobPath(id)}/run`, undefined, { headers: { "Idempotency-Key": requestKey() } }), wants: () => true },
-  delete: { verb: "Delete", done: "Deleted", act: (id) => remove(jobPath(id)), wants: () => true, danger: true },
+  delete: { verb: "Delete", done: "Deleted", act: (id) => remove(jobPath(id)), wants: () => true, danger: true, role: "editor" },
 };
 
 export function Bulk({ jobs, chosen, matching, filter, filtered, setMatching, clear, done, more }) {
@@ -38,7 +39,7 @@ export function Bulk({ jobs, chosen, matching, filter, filtered, setMatching, cl
     <span role="status">${matching ? `Selected ${what}` : `${plural(count, "job")} selected`}</span>
     ${!matching && more && jobs.length === chosen.size && html`<button type="button" class="link" onClick=${() => setMatching(true)}>Select ${filtered ? "all that match" : "all jobs"}</button>`}
     <span class="grow"></span>
-    ${Object.entries(ACTIONS).map(([name, action]) => html`<button type="button" key=${name} class="small ${action.danger ? "danger" : ""}" onClick=${() => askFirst(name)}>${action.verb}</button>`)}
+    ${Object.entries(ACTIONS).map(([name, action]) => html`<button type="button" key=${name} class="small ${action.danger ? "danger" : ""}" onClick=${() => askFirst(name)} ...${only(action.role || "operator")}>${action.verb}</button>`)}
     <button type="button" class="small" onClick=${clear}>Clear</button>
   </div>`;
 }

@@ -1,6 +1,7 @@
 // Keys: views say what theirs do, one listener finds out which was meant. Typing is never taken for a command.
 import { html, useLayoutEffect, useRef } from "../html.js";
 import { singleKeys } from "../settings.js";
+import { refuses } from "../me.js";
 import { go } from "../router.js";
 import { Dialog, close, isOpen, show } from "./dialog.js";
 
@@ -50,6 +51,7 @@ function handled(key, event) {
 
 function isTyping(element) {
   if (!(element instanceof HTMLElement)) return false;
+  if (element.closest("dialog:not([open])")) return false; // just closed: the focus leaves its field a moment later
   if (element.isContentEditable || element.tagName === "TEXTAREA" || element.tagName === "SELECT") return true;
   return element.tagName === "INPUT" && !["checkbox", "radio", "button", "submit"].includes(element.type);
 }
@@ -72,9 +74,10 @@ export const EVERYWHERE = {
   "g n": () => go("/"),
   "g j": () => go("/jobs"),
   "g d": () => go("/dead-letters"),
+  "g a": () => go("/access"),
   j: () => moveRow(1),
   k: () => moveRow(-1),
-  c: () => go("/jobs/new"),
+  c: () => refuses("editor") || go("/jobs/new"),
   "?": () => show(Help),
 };
 
@@ -83,6 +86,7 @@ const HELP = [
   ["g n", "Go to Now"],
   ["g j", "Go to Jobs"],
   ["g d", "Go to Dead letters"],
+  ["g a", "Go to Access"],
   ["c", "Create a job"],
   ["j k", "Next and previous row"],
   ["x", "Select the row"],

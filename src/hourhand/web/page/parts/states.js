@@ -7,7 +7,7 @@ export function Failure({ error, retry }) {
   return html`<div class="note fail" role="alert">
     <${Icon} name="warn" />
     <div>
-      <p><strong>${gone ? "There is no such thing." : "That did not work."}</strong> <span>${error.message}</span></p>
+      <p><strong>${gone ? "There is no such thing." : error.status === 403 ? "You may not do this." : "That did not work."}</strong> <span>${error.message}</span></p>
       ${error.requestId && html`<p class="faint">Request ${error.requestId}</p>`}
       ${retry && !gone && html`<button type="button" onClick=${retry}>Try again</button>`}
     </div>

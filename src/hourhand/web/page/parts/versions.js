@@ -2,10 +2,11 @@
 import { html } from "../html.js";
 import { get, jobPath } from "../api.js";
 import { useLoad } from "../load.js";
-import { cut } from "../text.js";
+import { cut, targetText } from "../text.js";
 import { When } from "./when.js";
 
 const SHOWN = 20;
+const UNSHOWN = new Set(["payload", "target"]); // of these only that they changed: headers and environments may be secret
 
 export function Versions({ id, version }) {
   const versions = useLoad((signal) => get(`${jobPath(id)}/versions`, undefined, signal), [id, version], { keep: true });
@@ -18,7 +19,7 @@ export function Versions({ id, version }) {
       ${shown.map(
         (one) => html`<li key=${one.version}>
           <span class="num">${one.version}</span>
-          <div><p><${When} at=${one.from} zone=${one.job?.tz} /></p><p class="faint">${one.changes}</p></div>
+          <div><p><${When} at=${one.from} zone=${one.job?.tz} />${one.by && html` <span class="faint">by <bdi>${cut(one.by, 60)}</bdi></span>`}</p><p class="faint">${one.changes}</p></div>
         </li>`,
       )}
     </ol>
@@ -33,7 +34,9 @@ function differences(before, after) {
   if (before.paused !== after.paused) found.push(after.paused ? `paused${after.note ? `: ${cut(after.note, 100)}` : ""}` : "resumed");
   for (const name of new Set([...Object.keys(before.job), ...Object.keys(after.job)])) {
     const [old, fresh] = [before.job[name], after.job[name]].map((value) => JSON.stringify(value ?? null));
-    if (old !== fresh) found.push(name === "payload" ? "payload" : `${name}: ${cut(old, 60)} → ${cut(fresh, 60)}`);
+    if (old !== fresh) found.push(UNSHOWN.has(name) ? name : `${name}: ${cut(old, 60)} → ${cut(fresh, 60)}`);
   }
+  const [was, becomes] = [targetText(before.job.target), targetText(after.job.target)];
+  if (was !== becomes) found[found.indexOf("target")] = `target: ${cut(was, 60)} → ${cut(becomes, 60)}`;
   return found.join("; ") || "no difference";
 }

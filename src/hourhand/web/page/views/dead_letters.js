@@ -3,6 +3,7 @@ import { html, useEffect, useState } from "../html.js";
 import { get, jobPath, post, runPath } from "../api.js";
 import { useLoad } from "../load.js";
 import { useLive } from "../live.js";
+import { only } from "../me.js";
 import { place } from "../router.js";
 import { cut, number, plural } from "../text.js";
 import { askDiscard, askRequeue } from "../parts/actions.js";
@@ -85,8 +86,8 @@ function GroupActions({ error, count, reload }) {
       children: html`<p>Every dead letter with this cause. History keeps what happened. This cannot be taken back.</p>`,
     });
   return html`<div class="actions">
-    <button type="button" class="primary" onClick=${() => setReplaying(true)}>Requeue ${count === 1 ? "" : "all"}</button>
-    <button type="button" class="danger" onClick=${discard}>Discard ${count === 1 ? "" : "all"}</button>
+    <button type="button" class="primary" onClick=${() => setReplaying(true)} ...${only("operator")}>Requeue ${count === 1 ? "" : "all"}</button>
+    <button type="button" class="danger" onClick=${discard} ...${only("operator")}>Discard ${count === 1 ? "" : "all"}</button>
   </div>`;
 }
 
@@ -121,8 +122,8 @@ function Letters({ error, fresh, seen }) {
   return html`<${Fresh} count=${fresh} reload=${reload} />
     <div class="note fail"><p class="output">${cut(rows[0].error, 2000)}</p></div>
     ${ids.length > 0 && html`<div class="bulk" role="region" aria-label="Selected dead letters"><span role="status" class="grow">${plural(ids.length, "run")} selected</span>
-      <button type="button" class="small" onClick=${() => askRequeue(ids, reload)}>Requeue</button>
-      <button type="button" class="small danger" onClick=${() => askDiscard(ids, reload)}>Discard</button>
+      <button type="button" class="small" onClick=${() => askRequeue(ids, reload)} ...${only("operator")}>Requeue</button>
+      <button type="button" class="small danger" onClick=${() => askDiscard(ids, reload)} ...${only("operator")}>Discard</button>
       <button type="button" class="small" onClick=${() => setChosen(new Set())}>Clear</button></div>`}
     <div class="table-wrap" aria-busy=${letters.busy}>
       <table class="list letters">
@@ -136,7 +137,7 @@ function Letters({ error, fresh, seen }) {
               <td data-label="Scheduled"><${When} at=${row.scheduled_at} /></td>
               <td data-label="Gave up"><${Ago} at=${row.failed_at} /></td>
               <td class="num" data-label="Tries">${row.tries}</td>
-              <td class="acts"><button type="button" class="small" onClick=${() => askRequeue([row.run_id], reload)}>Requeue</button></td>
+              <td class="acts"><button type="button" class="small" onClick=${() => askRequeue([row.run_id], reload)} ...${only("operator")}>Requeue</button></td>
             </tr>`,
           )}
         </tbody>

@@ -2,6 +2,7 @@
 import { html, useEffect, useMemo, useRef, useState } from "../html.js";
 import { get, jobPath, patch, post, requestKey } from "../api.js";
 import { useLoad } from "../load.js";
+import { only } from "../me.js";
 import { go } from "../router.js";
 import { cut, nameOf } from "../text.js";
 import { changesOf, EMPTY, faultText, Field, fromDocument, MoreFields, scheduleOf, ScheduleFields, TargetFields, toDocument } from "../parts/job_form.js";
@@ -97,7 +98,7 @@ function JobForm({ initial, verb, save, back, refused = null, short = false, edi
       <${TargetFields} ...${props} />
       <${MoreFields} ...${props} />
       <div class="form-actions">
-        <button type="submit" class="primary" disabled=${busy}>${busy ? "Saving…" : verb}</button>
+        <button type="submit" class="primary" disabled=${busy} ...${only("editor")}>${busy ? "Saving…" : verb}</button>
         ${back && html`<a class="button" href=${back}>Leave it</a>`}
       </div>
     </div>

@@ -3,6 +3,7 @@ import { html, useMemo } from "../html.js";
 import { get, jobPath, runPath } from "../api.js";
 import { useLoad, useThrottled } from "../load.js";
 import { useLive } from "../live.js";
+import { ButtonLink, only, refuses } from "../me.js";
 import { go, place } from "../router.js";
 import { milliseconds } from "../time.js";
 import { cut, nameOf, plural, pretty, targetText } from "../text.js";
@@ -48,7 +49,7 @@ export function Job({ id }) {
   useKeys({
     p: () => (found ? (found.state === "paused" ? resume(found, changed) : askPause(found, changed)) : false),
     r: () => (found ? run() : false),
-    e: () => (found ? go(`${jobPath(id)}/edit`) : false),
+    e: () => (found ? refuses("editor") || go(`${jobPath(id)}/edit`) : false),
   });
 
   if (!found) {
@@ -105,13 +106,13 @@ function Head({ job, run, changed }) {
         ${job.next_fire_time && html`<span class="faint">next <${Ago} at=${job.next_fire_time} zone=${job.tz} coming /></span>`}</p>
     </div>
     <div class="actions" role="group" aria-label="Actions">
-      <button type="button" class="primary" onClick=${run}><${Icon} name="play" />Run now</button>
+      <button type="button" class="primary" onClick=${run} ...${only("operator")}><${Icon} name="play" />Run now</button>
       ${job.state === "paused"
-        ? html`<button type="button" onClick=${() => resume(job, changed)}><${Icon} name="again" />Resume</button>`
-        : html`<button type="button" disabled=${job.state === "completed"} onClick=${() => askPause(job, changed)}><${Icon} name="pause" />Pause</button>`}
-      <a class="button" href="${jobPath(job.job_id)}/edit"><${Icon} name="edit" />Edit</a>
-      <button type="button" onClick=${() => clone(job)}><${Icon} name="copy" />Clone</button>
-      <button type="button" class="danger" onClick=${() => askDelete(job)}><${Icon} name="trash" />Delete</button>
+        ? html`<button type="button" onClick=${() => resume(job, changed)} ...${only("operator")}><${Icon} name="again" />Resume</button>`
+        : html`<button type="button" disabled=${job.state === "completed"} onClick=${() => askPause(job, changed)} ...${only("operator")}><${Icon} name="pause" />Pause</button>`}
+      <${ButtonLink} role="editor" href="${jobPath(job.job_id)}/edit"><${Icon} name="edit" />Edit<//>
+      <button type="button" onClick=${() => clone(job)} ...${only("editor")}><${Icon} name="copy" />Clone</button>
+      <button type="button" class="danger" onClick=${() => askDelete(job)} ...${only("editor")}><${Icon} name="trash" />Delete</button>
     </div>
   </div>`;
 }
@@ -128,8 +129,8 @@ function Coming({ job, next, changed }) {
   if (next.error) return html`<${Failure} error=${next.error} retry=${next.reload} />`;
   if (!next.data) return html`<${Loading} slow=${next.slow} rows=${3} />`;
   const skip = (one) => {
-    if (one.skipped) return html`<button type="button" class="quiet small" aria-label="Let ${one.local} run after all" title="Let it run after all" onClick=${() => unskip(job, one.at, changed)}><${Icon} name="again" /></button>`;
-    return one.fires && html`<button type="button" class="quiet small" aria-label="Skip ${one.local}" title="Skip this time" onClick=${() => askSkip(job, one.at, changed)}><${Icon} name="skip" /></button>`;
+    if (one.skipped) return html`<button type="button" class="quiet small" aria-label="Let ${one.local} run after all" title="Let it run after all" onClick=${() => unskip(job, one.at, changed)} ...${only("operator")}><${Icon} name="again" /></button>`;
+    return one.fires && html`<button type="button" class="quiet small" aria-label="Skip ${one.local}" title="Skip this time" onClick=${() => askSkip(job, one.at, changed)} ...${only("operator")}><${Icon} name="skip" /></button>`;
   };
   const empty = job.state === "paused" ? "None while it is paused." : job.after ? "When those before it have succeeded." : "It fires no more.";
   return html`<${Times} times=${next.data.data} zone=${job.tz || "UTC"} extra=${skip} empty=${empty} />`;

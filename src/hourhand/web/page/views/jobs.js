@@ -3,6 +3,7 @@ import { html, useEffect, useMemo, useRef, useState } from "../html.js";
 import { get, jobPath } from "../api.js";
 import { useLoad, useThrottled } from "../load.js";
 import { useLive } from "../live.js";
+import { ButtonLink, only } from "../me.js";
 import { ask, place } from "../router.js";
 import { cut, nameOf, plural, scheduleText } from "../text.js";
 import { askPause, resume, runNow } from "../parts/actions.js";
@@ -68,7 +69,7 @@ export function Jobs() {
   const filtered = Boolean(filter.name || filter.tag || filter.state || filter.failing);
   return html`<div class="title">
       <h1 tabindex="-1">Jobs</h1>
-      <a class="button primary" href="/jobs/new"><${Icon} name="plus" />Create a job</a>
+      <${ButtonLink} role="editor" kind="primary" href="/jobs/new"><${Icon} name="plus" />Create a job<//>
     </div>
     <${Filters} filter=${filter} jobs=${jobs} />
     <${Bulk} jobs=${jobs} chosen=${chosen} matching=${matching} filter=${filter} filtered=${filtered} setMatching=${setMatching} clear=${clear} done=${page.reload} more=${Boolean(page.data?.next_cursor || cursor)} />
@@ -126,10 +127,10 @@ function Row({ job, strip, picked, toggle, replace }) {
     <td class="runs"><${Strip} strip=${strip} size=${STRIP} /></td>
     <td class="next">${job.next_fire_time ? html`<${Ago} at=${job.next_fire_time} zone=${job.tz} coming /><span class="at"><${When} at=${job.next_fire_time} zone=${job.tz} /></span>` : html`<span class="faint">–</span>`}</td>
     <td class="acts">
-      <button type="button" class="quiet" aria-label="Run ${cut(name, 60)} now" title="Run now" onClick=${() => runNow(job)}><${Icon} name="play" /></button>
+      <button type="button" class="quiet" aria-label="Run ${cut(name, 60)} now" title="Run now" onClick=${() => runNow(job)} ...${only("operator")}><${Icon} name="play" /></button>
       ${job.state === "paused"
-        ? html`<button type="button" class="quiet" aria-label="Resume ${cut(name, 60)}" title="Resume" onClick=${() => resume(job, replace)}><${Icon} name="again" /></button>`
-        : html`<button type="button" class="quiet" aria-label="Pause ${cut(name, 60)}" title="Pause" disabled=${job.state === "completed"} onClick=${() => askPause(job, replace)}><${Icon} name="pause" /></button>`}
+        ? html`<button type="button" class="quiet" aria-label="Resume ${cut(name, 60)}" title="Resume" onClick=${() => resume(job, replace)} ...${only("operator")}><${Icon} name="again" /></button>`
+        : html`<button type="button" class="quiet" aria-label="Pause ${cut(name, 60)}" title="Pause" disabled=${job.state === "completed"} onClick=${() => askPause(job, replace)} ...${only("operator")}><${Icon} name="pause" /></button>`}
     </td>
   </tr>`;
 }
@@ -142,7 +143,7 @@ function NoJobs({ filtered, cursor, next }) {
       <p>No job fits this filter.</p>
       <p><button type="button" onClick=${() => ask({ name: null, tag: null, state: null, failing: null, cursor: null })}>Clear the filter</button></p>
     <//>`;
-  return html`<${Nothing} title="No jobs yet"><p><a class="button primary" href="/jobs/new">Create the first</a></p><//>`;
+  return html`<${Nothing} title="No jobs yet"><p><${ButtonLink} role="editor" kind="primary" href="/jobs/new">Create the first<//></p><//>`;
 }
 
 function Filters({ filter, jobs }) {

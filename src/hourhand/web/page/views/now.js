@@ -86,14 +86,15 @@ function Verdict({ seen, error }) {
 function Figures({ seen }) {
   const { sizes, hour, processes } = seen;
   const late = sizes.oldest_due_at ? Math.max(0, (now.value - Date.parse(sizes.oldest_due_at)) / 1000) : 0;
+  const atLeast = sizes.complete ? "" : "≥ "; // there was too much to count it all
   const figures = [
     ["Lag p99", milliseconds(hour.lag_p99_ms), `worst ${milliseconds(hour.lag_max_ms)}`],
     ["Fires", number(hour.succeeded + hour.failed), period(seen)],
     ["Failed", number(hour.failed), `${number(hour.retrying)} retried`, "/jobs?failing=true", hour.failed ? "fail" : ""],
-    ["Depth", number(sizes.planned + sizes.blocked), late > 1 ? `oldest due ${span(late)} ago` : `planned; ${number(sizes.blocked)} wait for a slot`],
-    ["Running", number(sizes.running), processes.map((one) => plural(one.alive, one.kind, one.kind === "up" ? "up" : `${one.kind}s`)).join(", ") || "no process"],
-    ["Dead letters", number(sizes.dead), "wait for somebody", "/dead-letters", sizes.dead ? "fail" : ""],
-    ["Jobs", number(sizes.jobs), "", "/jobs"],
+    ["Depth", atLeast + number(sizes.planned + sizes.blocked), late > 1 ? `oldest due ${span(late)} ago` : `planned; ${number(sizes.blocked)} wait for a slot`],
+    ["Running", atLeast + number(sizes.running), processes.map((one) => plural(one.alive, one.kind, one.kind === "up" ? "up" : `${one.kind}s`)).join(", ") || "no process"],
+    ["Dead letters", atLeast + number(sizes.dead), "wait for somebody", "/dead-letters", sizes.dead ? "fail" : ""],
+    ["Jobs", atLeast + number(sizes.jobs), "", "/jobs"],
   ];
   return html`<dl class="figures">
     ${figures.map(

@@ -4,6 +4,7 @@ import { get, jobPath, runPath } from "../api.js";
 import { useLoad, useThrottled } from "../load.js";
 import { useLive } from "../live.js";
 import { milliseconds, now } from "../time.js";
+import { only } from "../me.js";
 import { cut, nameOf, pretty, quoted, targetText } from "../text.js";
 import { askCancel, askDiscard, askRequeue, readJob, rerun } from "../parts/actions.js";
 import { Code, Copy } from "../parts/copy.js";
@@ -64,10 +65,10 @@ function Head({ run, job, zone, over, changed }) {
         <code class="faint">${run.run_id}</code></p>
     </div>
     <div class="actions" role="group" aria-label="Actions">
-      ${!over && html`<button type="button" class="danger" disabled=${run.cancel_asked} onClick=${() => askCancel(run, changed)}><${Icon} name="close" />${run.cancel_asked ? "Asked to stop" : "Cancel"}</button>`}
-      ${over && html`<button type="button" onClick=${() => rerun(run)}><${Icon} name="again" />Run again</button>`}
-      ${run.status === "FAILED" && html`<button type="button" class="primary" onClick=${() => askRequeue([run.run_id], changed)}>Requeue</button>
-        <button type="button" class="danger" onClick=${() => askDiscard([run.run_id], changed)}>Discard</button>`}
+      ${!over && html`<button type="button" class="danger" disabled=${run.cancel_asked} onClick=${() => askCancel(run, changed)} ...${only("operator")}><${Icon} name="close" />${run.cancel_asked ? "Asked to stop" : "Cancel"}</button>`}
+      ${over && html`<button type="button" onClick=${() => rerun(run)} ...${only("operator")}><${Icon} name="again" />Run again</button>`}
+      ${run.status === "FAILED" && html`<button type="button" class="primary" onClick=${() => askRequeue([run.run_id], changed)} ...${only("operator")}>Requeue</button>
+        <button type="button" class="danger" onClick=${() => askDiscard([run.run_id], changed)} ...${only("operator")}>Discard</button>`}
     </div>
   </div>`;
 }

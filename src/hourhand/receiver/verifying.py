@@ -1,8 +1,9 @@
-"""For those who receive calls from hourhand: is this one genuine, and of which run is it?"""
+"""`verify`: whether a call is genuine, and which run it is about."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from hourhand.clock import Clock, SystemClock
+from hourhand.core.calls import RUN_HEADER, Headers, by_lower_name
 from hourhand.core.signature import TOLERANCE_US, parse_secret, why_not_signed
 from hourhand.errors import HourhandError
 
@@ -17,8 +18,8 @@ class InvalidSignature(HourhandError):
 
 
 def verify(
-    headers: Mapping[str, str],
-    body: bytes | str,
+    headers: Headers,
+    body: bytes | bytearray | memoryview | str,
     secret: str | Sequence[str],
     *,
     clock: Clock = _CLOCK,
@@ -30,17 +31,28 @@ def verify(
     is also the idempotency key: it is the same whenever the run is tried again.
     """
     keys = [parse_secret(text) for text in ([secret] if isinstance(secret, str) else secret)]
-    ours = {name.lower(): value for name, value in headers.items() if name.lower().startswith("webhook-")}
-    message_id = ours.get("webhook-id")
+    if not keys:
+        raise ValueError("no secret was given, so no call could ever be genuine")
+    given = by_lower_name(headers)
+    message_id = given.get(RUN_HEADER)
     reason = why_not_signed(
         keys,
         message_id=message_id,
-        timestamp=ours.get("webhook-timestamp"),
-        signatures=ours.get("webhook-signature"),
-        body=body.encode() if isinstance(body, str) else body,
+        timestamp=given.get("webhook-timestamp"),
+        signatures=given.get("webhook-signature"),
+        body=_as_bytes(body),
         now_at=clock.now(),
         tolerance_us=tolerance_us,
     )
     if reason is not None or message_id is None:
-        raise InvalidSignature(reason or "webhook-id is missing")
+        raise InvalidSignature(reason or f"{RUN_HEADER} is missing")
     return message_id
+
+
+def _as_bytes(body: object) -> bytes:
+    """What was signed. A parsed body is not: written again it would differ in some space."""
+    if isinstance(body, str):
+        return body.encode()
+    if isinstance(body, bytes | bytearray | memoryview):
+        return bytes(body)
+    raise TypeError(f"body is what arrived, as bytes and before any parsing; got {type(body).__name__}")

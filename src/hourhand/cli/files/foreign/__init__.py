@@ -1,0 +1,1 @@
+"""Jobs of other schedulers: reading what they keep, without running any of it, and writing it as jobs of ours."""
