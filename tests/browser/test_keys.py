@@ -133,6 +133,7 @@ def test_a_new_view_takes_the_focus_and_the_title(tab: Tab) -> None:
 def test_a_key_right_after_a_dialog_is_meant_for_the_page(tab: Tab, server: Server) -> None:
     """The browser moves the focus out of a closed dialog a moment after it is gone; a quick hand is not typing then."""
     page = tab.open(f"/jobs/{server.job('quickly')}")
+    expect(page.get_by_role("heading", name="quickly")).to_be_visible()
     tab.press("p")
     expect(page.get_by_role("dialog")).to_be_visible()
     page.evaluate(
