@@ -77,6 +77,16 @@ MUTANTS = (
         "I14",
         "claim/judge as",
     ),
+    Mutant(
+        "taken-is-not-planned-postgres",
+        "what was edited while a claim took it leaves the plan, or is not taken",
+        "stores/postgres/claims.py",
+        "if taken and taken[0][15] < len(taken):",
+        "if False:",
+        "tests/stores/test_postgres_races.py::test_a_run_that_is_edited_while_a_claim_takes_it_is_in_one_place",
+        "I2",
+        "a run that was taken is still planned",
+    ),
     # --- planning
     Mutant(
         "next-at-postgres",

@@ -195,6 +195,15 @@ async def empty_hot(url: str) -> None:
     await _execute(url, f"VACUUM (ANALYZE) {', '.join(_HOT)}")
 
 
+async def flood(url: str) -> None:
+    """All that waits is due in one lane, in no order of jobs, and the server knows it."""
+    await _execute(
+        url, f"UPDATE planned SET lane = 128, due_at = {NOW_AT} - job_id * 7919 % 1000003 WHERE lane >= 128"
+    )
+    await _execute(url, f"UPDATE running SET lane = 128, due_at = {NOW_AT} - job_id * 7919 % 1000003")
+    await analyse(url)
+
+
 async def analyse(url: str) -> None:
     """Let the server count and see which pages are visible to all."""
     await _execute(url, "VACUUM (ANALYZE)")

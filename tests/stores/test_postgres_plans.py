@@ -2,8 +2,9 @@
 
 Plans are made as the store makes them: once, for all parameters. So they are looked at as they were made on an
 empty database, which is when a new cluster's connections make them; once the server knows its tables; and in an
-idle hour, when the hot tables were cleaned up and look as if they never had a row. What counts is what a statement really handles: an index that is read from end to end
-is no better than a scan of its table.
+idle hour, when the hot tables were cleaned up and look as if they never had a row; and in a flood, when a lane has
+more than the jobs that a cheap join would read all. What counts is what a statement really handles: an index that is
+read from end to end is no better than a scan of its table.
 """
 
 import contextlib
@@ -17,7 +18,7 @@ import pytest
 from hourhand.stores.postgres.engine import _SETTINGS
 from hourhand.stores.postgres.statements import statements
 from tests.servers.postgres_databases import PostgresDatabases, run_apart
-from tests.stores.postgres_at_size import analyse, empty_hot, fill, fill_hot, make
+from tests.stores.postgres_at_size import analyse, empty_hot, fill, fill_hot, flood, make
 from tests.stores.postgres_examples import EXAMPLES, FEW
 
 SMALL_TABLES = {"pools", "segments", "nodes", "meta"}  # as many rows as there are processes and settings
@@ -57,7 +58,7 @@ def test_examples_that_handle_much_say_why() -> None:
     assert not [name for name, example in EXAMPLES.items() if (example.most > FEW) != bool(example.why)]
 
 
-@pytest.mark.parametrize("made", ["when empty", "when full", "when idle"])
+@pytest.mark.parametrize("made", ["when empty", "when full", "when idle", "when flooded"])
 @pytest.mark.parametrize("name", sorted(statements()))
 def test_a_statement_scans_no_table_that_grows(plans: dict[str, Plans], made: str, name: str) -> None:
     plan = plans[made][name]
@@ -85,6 +86,7 @@ async def _explain_all(url: str) -> dict[str, Plans]:
     young: Any = await asyncpg.connect(url, server_settings=_SETTINGS)
     grown: Any = await asyncpg.connect(url, server_settings=_SETTINGS)
     idle: Any = await asyncpg.connect(url, server_settings=_SETTINGS)
+    flooded: Any = await asyncpg.connect(url, server_settings=_SETTINGS)
     try:
         await _prepare(young)  # and plan, while there is nothing
         await fill(url)
@@ -96,10 +98,18 @@ async def _explain_all(url: str) -> dict[str, Plans]:
         await _prepare(idle)
         await fill_hot(url)
         made_when_idle = await _execute_all(idle)
+        await flood(url)
+        await _prepare(flooded)
+        made_when_flooded = await _execute_all(flooded)
     finally:
-        for connection in (young, grown, idle):
+        for connection in (young, grown, idle, flooded):
             connection.terminate()
-    return {"when empty": made_when_empty, "when full": made_when_full, "when idle": made_when_idle}
+    return {
+        "when empty": made_when_empty,
+        "when full": made_when_full,
+        "when idle": made_when_idle,
+        "when flooded": made_when_flooded,
+    }
 
 
 async def _prepare(connection: Any) -> None:

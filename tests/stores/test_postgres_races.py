@@ -13,6 +13,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from itertools import cycle
 from typing import Any
 
+import asyncpg
 import msgspec
 import pytest
 
@@ -555,3 +556,43 @@ async def test_edits_at_once_make_a_version_each(scene: Scene, many: ManyStores)
     assert [version.version for version in versions] == [1, 2, 3, 4, 5, 6, 7]
     await scene.plan()
     assert_covered(await scene.tables(), job.id, versions, scene.now + 50 * SECOND_US)
+
+
+async def test_a_run_that_is_edited_while_a_claim_takes_it_is_in_one_place(
+    scene: Scene, many: ManyStores
+) -> None:
+    """What a claim locks may be newer than what its statement sees, and must leave the plan all the same.
+
+    The edit is committed a little later in each round, so that some find the claim between the two.
+    """
+    node = await scene.worker()
+    editor: Any = await asyncpg.connect(many.url)
+    took_in_hand = 0
+    for round_ in range(16):
+        await scene.store.create_jobs(
+            [draft(spec(once(START_AT)), id=10_000 * (round_ + 1) + n) for n in range(3_000)]
+        )
+        await editor.execute("BEGIN; UPDATE planned SET tries = 0 WHERE job_id % 10000 >= 100")
+        commit = f"SELECT pg_sleep({round_} * 0.0003); COMMIT"
+        committing: asyncio.Task[None] | None = None
+
+        async def let_go(commit: str = commit) -> None:
+            nonlocal committing
+            committing = asyncio.create_task(editor.execute(commit))
+
+        claiming = stepping(
+            lambda tx: claims.claim(tx, msgspec.structs.replace(request(node), room=3_000)),
+            before_take_planned=let_go,
+        )
+        claim = await many.stores[0]._engine.write(claiming)
+        assert committing is not None
+        await committing
+        tables = await scene.tables()
+        planned = {(row.job_id, row.scheduled_at) for row in tables.planned}
+        twice = [run for run in tables.running if (run.job_id, run.scheduled_at) in planned]
+        assert not twice, "a run that was taken is still planned"
+        took_in_hand += len(claim.runs) > 100
+        await scene.finish(claim.runs)
+        await scene.finish(await scene.take(node, 3_000))
+    await editor.close()
+    assert took_in_hand, "no edit came in time to be taken"

@@ -22,7 +22,7 @@ from hourhand.stores.relational.naming import named_runs, places_of, still_waiti
 from hourhand.stores.relational.nodes import require_lease
 from hourhand.stores.relational.rows import UnstartedRow, decode_spec
 from hourhand.stores.relational.slots import taken_slots
-from hourhand.stores.relational.tx import Tx
+from hourhand.stores.relational.tx import ChangedMeanwhile, Tx
 from hourhand.stores.relational.upcoming import LanePage
 
 _MOST_JOBS_HELD = (
@@ -233,6 +233,8 @@ class _Claiming:
         """Hold what was taken, and decide about what could not be; answers the latter."""
         taken = [row for row in rows if row[11] == _TAKEN]
         exceptions = [_Found(*row[:14]) for row in rows if row[11] != _TAKEN]
+        if taken and taken[0][15] < len(taken):
+            raise ChangedMeanwhile  # edited just then, and planned still: it would be taken a second time
         if taken and taken[0][14] < len(taken):
             before = [_Found(*row[:14])._replace(fate=_LOST, fence=row[4] - 1) for row in taken]
             lost = await self._put_back(before)

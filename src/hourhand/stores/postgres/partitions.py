@@ -23,6 +23,7 @@ _DONE_BY_ANOTHER = (
     asyncpg.UndefinedTableError,
     asyncpg.ObjectNotInPrerequisiteStateError,  # already pending detach, or not any more
     asyncpg.WrongObjectTypeError,
+    asyncpg.DeadlockDetectedError,  # each waits for what the other detaches: one of them goes on
 )
 
 

@@ -26,7 +26,7 @@ from hourhand.stores.relational.rows import (
 from hourhand.stores.relational.skips import skips_of
 from hourhand.stores.relational.tx import Tx
 
-WIDE_PREFIX = 20_000  # from so many jobs on, the newest are looked through instead of the named put in order
+WIDE_PREFIX = 10_000  # from so many jobs on, the newest are looked through instead of the named put in order
 MOST_COUNTED = 100_000  # jobs, where somebody asks how many there are
 _NEWEST_ID = (1 << 63) - 1
 _SCAN = 5_000  # rows that one page may look at before it answers with less

@@ -41,10 +41,12 @@ CROSS JOIN LATERAL (
         AND due_at > :after::bigint ORDER BY due_at LIMIT 1)) AS found;
 
 -- part planned_fates: take those of the runs looked at that have a free slot; answers them and what needs a decision.
+-- Jobs are looked up one by one: joined, a lane with a million runs let the planner read all jobs for each claim.
 -- fate 0 taken, 1 job full, 2 several slots, 3 deleted, 4 not yet, 6 late. Not yet: at most once, or the run before it
 -- still waits, which a lock that somebody has on that one does not hide; with several slots `behind_at` says so.
 -- Whoever was faster to a slot is only seen at the insertion: `inserted` is then less than the number of runs with
--- fate 0, and put_back mends it.
+-- fate 0, and put_back mends it. A run that was edited between the statement's beginning and its lock has a place that
+-- the statement does not see: `removed` is then less, the run still stands in the plan, and all must be done again.
 judged AS MATERIALIZED (
     SELECT l.*, j.version, j.tenant, j.spec, greatest(l.due_at, :now::bigint) + j.timeout_us AS deadline_at,
         CASE WHEN j.concurrency IS NULL THEN l.scheduled_at ELSE 0 END AS slot,
@@ -58,7 +60,7 @@ judged AS MATERIALIZED (
             WHEN EXISTS (SELECT 1 FROM planned AS b WHERE b.scheduled_at = l.after_at AND b.job_id = l.job_id OFFSET 0)
                 THEN 4
             ELSE 0 END AS fate
-    FROM looked AS l LEFT JOIN jobs AS j ON j.id = l.job_id),
+    FROM looked AS l LEFT JOIN LATERAL (SELECT * FROM jobs WHERE jobs.id = l.job_id OFFSET 0) AS j ON true),
 chosen AS MATERIALIZED (SELECT * FROM judged WHERE fate = 0 LIMIT :wanted::bigint),
 taken AS (
     INSERT INTO running (job_id, slot, scheduled_at, lane, due_at, trigger, fence, tries, phase, node_id, deadline_at,
@@ -67,15 +69,15 @@ taken AS (
         :now::bigint, version
     FROM chosen ORDER BY job_id, slot, scheduled_at
     ON CONFLICT DO NOTHING RETURNING 1),
-gone AS (DELETE FROM planned WHERE ctid = ANY (ARRAY(SELECT place FROM chosen)))
+gone AS (DELETE FROM planned WHERE ctid = ANY (ARRAY(SELECT place FROM chosen)) RETURNING 1)
 SELECT job_id, slot, scheduled_at, due_at, fence + 1, tries, trigger, deadline_at, version, tenant, spec, 0 AS fate,
-    lane, NULL::bigint AS behind_at, (SELECT count(*) FROM taken) AS inserted
+    lane, NULL::bigint AS behind_at, (SELECT count(*) FROM taken) AS inserted, (SELECT count(*) FROM gone) AS removed
 FROM chosen
 UNION ALL
 SELECT job_id, slot, scheduled_at, due_at, fence, tries, trigger, deadline_at, version, tenant, spec, fate, lane,
     CASE WHEN fate <> 2 OR after_at IS NULL OR due_at <= :now::bigint THEN NULL
         WHEN EXISTS (SELECT 1 FROM planned AS b WHERE b.scheduled_at = judged.after_at AND b.job_id = judged.job_id
-            OFFSET 0) THEN after_at END, 0
+            OFFSET 0) THEN after_at END, 0, 0
 FROM judged WHERE fate > 0;
 
 -- take_planned: take runs with a free slot, so many of each lane
@@ -147,7 +149,7 @@ WITH given AS (
     CROSS JOIN LATERAL (
         SELECT lane, due_at, trigger, fence, tries, ctid AS place FROM planned
         WHERE planned.scheduled_at = g.scheduled_at AND planned.job_id = g.job_id OFFSET 0) AS p
-    JOIN jobs AS j ON j.id = g.job_id),
+    CROSS JOIN LATERAL (SELECT version, timeout_us FROM jobs WHERE jobs.id = g.job_id OFFSET 0) AS j),
 taken AS (
     INSERT INTO running (job_id, slot, scheduled_at, lane, due_at, trigger, fence, tries, phase, node_id, deadline_at,
         claimed_at, version)
@@ -161,14 +163,15 @@ gone AS (
         SELECT p.place FROM taken CROSS JOIN LATERAL (
             SELECT ctid AS place FROM planned
             WHERE planned.scheduled_at = taken.scheduled_at AND planned.job_id = taken.job_id OFFSET 0) AS p)))
-SELECT t.*, j.tenant, j.spec FROM taken AS t JOIN jobs AS j ON j.id = t.job_id;
+SELECT t.*, j.tenant, j.spec FROM taken AS t
+CROSS JOIN LATERAL (SELECT tenant, spec FROM jobs WHERE jobs.id = t.job_id OFFSET 0) AS j;
 
 -- part ready_fates: those of the runs looked at go on under the next fence; what was put off is due when it was before;
 -- fate 0 taken, 3 deleted
 judged AS MATERIALIZED (
     SELECT l.*, j.id AS known, j.version, j.tenant, j.spec,
         greatest(l.first_due_at, :now::bigint) + j.timeout_us AS deadline_at
-    FROM looked AS l LEFT JOIN jobs AS j ON j.id = l.job_id
+    FROM looked AS l LEFT JOIN LATERAL (SELECT * FROM jobs WHERE jobs.id = l.job_id OFFSET 0) AS j ON true
     WHERE j.id IS NULL OR NOT (j.at_most_once = 1 AND l.due_at > :now::bigint)
     ORDER BY l.due_at LIMIT :wanted::bigint),
 taken AS (

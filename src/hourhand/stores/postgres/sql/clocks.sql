@@ -37,7 +37,7 @@ FROM unnest(:clock_ids::bigint[], :ats::bigint[], :after_ats::bigint[], :rooms::
     :late_tos::bigint[])
     AS t (clock_id, at, after_at, room_us, background, policy, grace_us, catch_up, until, since_from, since_below,
         late_to)
-JOIN members AS m ON m.clock_id = t.clock_id
+CROSS JOIN LATERAL (SELECT * FROM members WHERE members.clock_id = t.clock_id OFFSET 0) AS m
 WHERE t.at > m.since AND t.at <= m.until AND (t.policy IS NULL OR (
     m.policy = t.policy AND m.grace_us = t.grace_us AND m.catch_up = t.catch_up
     AND CASE WHEN t.until IS NULL THEN m.until >= t.late_to ELSE m.until = t.until END

@@ -113,7 +113,8 @@ FROM (SELECT * FROM planned
     WHERE planned.lane = :lane AND planned.due_at < :now::bigint AND planned.trigger = 0
         AND (planned.due_at, planned.scheduled_at, planned.job_id) > (:due_at::bigint, :scheduled_at::bigint, :job_id::bigint)
     ORDER BY planned.due_at, planned.scheduled_at, planned.job_id LIMIT :limit) AS p
-JOIN jobs AS j ON j.id = p.job_id ORDER BY p.due_at, p.scheduled_at, p.job_id;
+CROSS JOIN LATERAL (SELECT grace_us FROM jobs WHERE jobs.id = p.job_id OFFSET 0) AS j
+ORDER BY p.due_at, p.scheduled_at, p.job_id;
 
 -- blocked_with_room: jobs with waiting runs and fewer slots taken than allowed
 WITH RECURSIVE waiting (job_id) AS (
