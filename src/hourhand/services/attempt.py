@@ -28,7 +28,7 @@ _NO_TARGET = Failure(before_sending=True, unserved=True)
 class Attempt:
     """A claimed run on its way through a worker."""
 
-    __slots__ = ("claimed_at", "done", "ended_by", "run", "started_at", "task", "timer")
+    __slots__ = ("claimed_at", "done", "ended_by", "old_at", "run", "started_at", "task", "timer")
 
     def __init__(self, run: ClaimedRun, claimed_at: int | None = None) -> None:
         self.run = run
@@ -36,6 +36,7 @@ class Attempt:
         self.task: asyncio.Task[None] | None = None
         self.timer: int | None = None  # its place in one of the worker's wheels
         self.started_at: int | None = None
+        self.old_at = 0  # from then on it needs a deadline timer
         self.ended_by: Outcome | None = None  # why the worker cancelled it
         self.done = False  # its outcome is decided; what it says later is not heard
 

@@ -26,6 +26,7 @@ from hourhand.ports.store import Claim, ClaimRequest, Cursor, HeldRun, LeaseLost
 from hourhand.services.attempt import Attempt, Targets, execute, interrupted
 from hourhand.services.progress import Noted, ProgressBoard, ProgressKeeper, unseen
 from hourhand.services.room import Room
+from hourhand.services.young import OLD_AFTER_US, Young
 from hourhand.telemetry import Telemetry, logger
 
 HEARTBEAT_US = 10 * SECOND_US
@@ -37,7 +38,6 @@ _MOST_PER_START = 32  # then timers and everybody else have their turn on the lo
 _MOST_PER_HOLD = 64  # the same
 _SMALL_CLAIM = 1_000  # or a quarter of what it can run
 _SMALL_CLAIM_WAIT_US = 10_000  # a little patience makes few large claims of many small ones
-_ARM_AFTER_US = SECOND_US // 4  # attempts that end sooner never need a deadline timer
 _CUT_SHORT_S = 1.0  # how long attempts may take to end when a drain cancels them
 _COMMIT_PATIENCE_S = 5.0  # how long a drain tries to commit when the store is away
 _COMMIT_PAUSE_S = 0.1
@@ -90,8 +90,7 @@ class Worker:
         self._starts: Wheel[Attempt] = Wheel(clock.now())
         self._due: Turns[Attempt] = Turns()  # by tenant
         self._deadlines: Wheel[Attempt] = Wheel(clock.now())
-        self._fresh: list[Attempt] = []  # begun and not yet given a deadline timer
-        self._arm_at = 0
+        self._young = Young()  # begun and not yet given a deadline timer
         self._outbox: list[tuple[Attempt, Settlement]] = []
         self._most_per_settle = _MOST_PER_SETTLE
         self._taken = 0
@@ -175,15 +174,16 @@ class Worker:
                 attempt.timer = None
                 self._due.add(attempt.run.tenant, attempt)
             self._start_some()
-        if self._fresh and now_at >= self._arm_at:
-            self._arm_deadlines(now_at)
+        for attempt in self._young.grown(now_at):
+            if attempt.ended_by is None:
+                self._watch(attempt, now_at)
         for attempt in self._deadlines.advance(now_at):
             attempt.timer = None
             self._past_deadline(attempt, now_at)
         next_start_at = None  # whoever renews the lease wakes it
         if sure:
             next_start_at = now_at if self._due else self._starts.next_due()
-        moments = [next_start_at, self._deadlines.next_due(), self._arm_at if self._fresh else None]
+        moments = [next_start_at, self._deadlines.next_due(), self._young.next_at()]
         return min((moment for moment in moments if moment is not None), default=None)
 
     async def settle_step(self, now_at: int) -> int | None:
@@ -313,11 +313,10 @@ class Worker:
             self._give_back(attempt, now_at)
             return
         attempt.task = asyncio.create_task(self._run(attempt))
-        if not self._fresh:
-            self._arm_at = now_at + _ARM_AFTER_US
-        if attempt.run.deadline_at < self._arm_at:
-            self._arm_at = attempt.run.deadline_at
-        self._fresh.append(attempt)
+        if attempt.run.deadline_at < now_at + OLD_AFTER_US:
+            self._watch(attempt, now_at)
+        else:
+            self._young.add(attempt, now_at)
 
     async def _run(self, attempt: Attempt) -> None:
         settlement = await execute(attempt, self._targets, self._clock)
@@ -340,12 +339,9 @@ class Worker:
         self._forget_timer(attempt, self._starts)
         self._finish(attempt, attempt.unstarted(Event.RELEASE, now_at))
 
-    def _arm_deadlines(self, now_at: int) -> None:
-        """Give a deadline timer to those attempts that are still going."""
-        for attempt in self._fresh:
-            if attempt.task is not None and attempt.ended_by is None:
-                attempt.timer = self._deadlines.add(max(attempt.run.deadline_at, now_at), attempt)
-        self._fresh = []
+    def _watch(self, attempt: Attempt, now_at: int) -> None:
+        """Let a timer end it when its time is up."""
+        attempt.timer = self._deadlines.add(max(attempt.run.deadline_at, now_at), attempt)
 
     def _past_deadline(self, attempt: Attempt, now_at: int) -> None:
         if attempt.ended_by is None:
@@ -392,7 +388,7 @@ class Worker:
                     attempt.task.cancel()
                     self._leave_behind(attempt)
             self._in_hand = {_key(attempt.run): attempt for attempt, _ in self._outbox}
-            self._fresh.clear()
+            self._young = Young()
             self._starts = Wheel(self._clock.now())
             self._due = Turns()
             self._deadlines = Wheel(self._clock.now())
