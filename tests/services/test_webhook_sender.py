@@ -5,10 +5,11 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
+import structlog
 from aiohttp import web
 
 from hourhand.core.instant import DAY_US, HOUR_US, MINUTE_US, SECOND_US
-from hourhand.core.webhooks import Delivery, DeliveryState, Webhook
+from hourhand.core.webhooks import Delivery, DeliveryState, Webhook, format_webhook_id
 from hourhand.errors import Unavailable
 from hourhand.ports.webhooks import DeliveryQuery
 from hourhand.services import webhook_sender
@@ -376,6 +377,44 @@ async def test_what_is_too_much_is_dropped_and_said(desk: Desk, monkeypatch: pyt
     after = await desk.get(webhook)
     assert (after.dropped, after.backlog) == (20, 10)
     assert desk.metric("hourhand_webhook_dropped_total") == 20
+
+
+async def test_whose_deliveries_were_dropped_is_said_once_a_minute(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hourhand.stores.relational.webhooks.MAX_BACKLOG", 10)
+    full, other = await desk.create(), await desk.create()
+    await desk.create(types=("job.deleted",))  # of which nothing is to be said
+    desk.receiver.status(500)
+
+    async def said(seconds: int, events: int) -> list[tuple[str, int]]:
+        desk.world.pass_time(seconds)
+        with structlog.testing.capture_logs() as lines:
+            await desk.happen(events)
+            await desk.step()
+        return sorted((one["webhook"], one["count"]) for one in lines if "were dropped" in one["event"])
+
+    names = sorted(format_webhook_id(one.id) for one in (full, other))
+    assert await said(0, 12) == [(name, 2) for name in names]
+    assert [await said(1, 1) for _ in range(5)] == [[]] * 5
+    assert await said(60, 1) == [(name, 6) for name in names]
+    assert await said(60, 0) == []
+    assert desk.metric("hourhand_webhook_dropped_total") == 16
+
+
+async def test_what_was_not_said_at_once_is_said_though_nothing_follows(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hourhand.stores.relational.webhooks.MAX_BACKLOG", 1)
+    await desk.create()
+    desk.receiver.status(500)
+    for _ in range(2):
+        await desk.happen(2)
+        await desk.step()
+    desk.world.pass_time(61)
+    with structlog.testing.capture_logs() as lines:
+        await desk.step()
+    assert [one["count"] for one in lines if "were dropped" in one["event"]] == [2]
 
 
 async def test_old_deliveries_are_forgotten_though_nothing_happens(desk: Desk) -> None:

@@ -16,6 +16,7 @@ from hourhand.core.webhooks import Delivery, Tried, format_webhook_id
 from hourhand.errors import Unavailable
 from hourhand.ports.store import Store
 from hourhand.ports.webhooks import CallBatch, Caller
+from hourhand.services.webhook_drops import DropLog
 from hourhand.telemetry import Telemetry, logger
 
 EVENTS = 500  # noted events that one step makes deliveries of
@@ -51,6 +52,7 @@ class WebhookSender:
         self._touched: set[int] = set()  # webhooks that got deliveries since they were looked through
         self._trimmed_to = 0  # by id
         self._trim_at = 0
+        self._drops = DropLog()
         self.on_ended: Callable[[], None] = _nobody
 
     async def step(self, now_at: int) -> int | None:
@@ -59,6 +61,7 @@ class WebhookSender:
         work = await self._store.webhook_work()
         more = work.noted and await self._spread()
         await self._trim(now_at)
+        self._drops.tell(now_at)
         room = ENDPOINTS - len(self._under_way)
         is_due = work.noted or (work.due_at is not None and work.due_at <= now_at)
         if room and is_due:
@@ -124,10 +127,11 @@ class WebhookSender:
             await self._trim_these(ids)
 
     async def _trim_these(self, ids: list[int]) -> None:
-        trimmed = await self._store.trim_webhooks(ids)
-        if trimmed.dropped:
-            self._telemetry.webhooks_dropped(trimmed.dropped)
-            _log.warning("deliveries of webhooks were dropped: too many or too old", count=trimmed.dropped)
+        for webhook_id in ids:  # each by itself, so that it is known whose were dropped
+            trimmed = await self._store.trim_webhooks([webhook_id])
+            if trimmed.dropped:
+                self._telemetry.webhooks_dropped(trimmed.dropped)
+                self._drops.add(webhook_id, trimmed.dropped)
 
     def _begin(self, batch: CallBatch) -> None:
         sending = _Sending(batch, self._caller, self._clock)
