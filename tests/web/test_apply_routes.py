@@ -5,6 +5,8 @@ from typing import Any
 import httpx2
 import pytest
 
+from hourhand.errors import Unavailable
+from hourhand.stores.sqlite import SqliteStore
 from hourhand.web.shapes.batches import ApplyAnswer, ApplyResult
 from tests.web.test_jobs_routes import DAILY, total
 
@@ -127,3 +129,19 @@ async def test_a_one_time_job_whose_time_has_passed_is_not_made_again(client: ht
 async def test_a_key_comes_once(client: httpx2.AsyncClient) -> None:
     answer = await apply(client, DOCUMENT, {**DOCUMENT, "timeout": "1m"})
     assert [one.action for one in answer.results] == ["created", "failed"]
+
+
+async def test_while_the_store_is_away_nothing_is_answered_for(
+    client: httpx2.AsyncClient, store: SqliteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So that whoever repeats it, or keeps the answer under a key, does not take it for done."""
+
+    async def away(*_: object, **__: object) -> Any:
+        raise Unavailable("the database is away")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(store, "find_jobs", away)
+        answer = await client.post("/v1/jobs/apply", json=[{**DAILY, "key": "a"}, {**DAILY, "key": "b"}])
+    assert (answer.status_code, answer.headers["retry-after"]) == (503, "1")
+    again = await client.post("/v1/jobs/apply", json=[{**DAILY, "key": "a"}])
+    assert again.json()["created"] == 1

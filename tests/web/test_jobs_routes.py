@@ -265,10 +265,32 @@ async def test_a_stale_version_is_refused(client: httpx2.AsyncClient, method: st
     assert (answer.status_code, answer.json()["code"]) == (412, "outdated")
     assert (await client.get(f"/v1/jobs/{job_id}")).json()["name"] == "second"
     for good in ('"2"', "*", 'W/"4"'):
-        answer = await client.request(method, f"/v1/jobs/{job_id}", json=DAILY, headers={"If-Match": good})
+        changed = {**DAILY, "name": good}
+        answer = await client.request(method, f"/v1/jobs/{job_id}", json=changed, headers={"If-Match": good})
         assert answer.status_code == 200, good
     answer = await client.request(method, f"/v1/jobs/{job_id}", json=DAILY, headers={"If-Match": "two"})
     assert answer.status_code == 422
+
+
+async def test_what_changes_nothing_makes_no_version(client: httpx2.AsyncClient) -> None:
+    job_id = await create(client, note="what it is for")
+    path = f"/v1/jobs/{job_id}"
+    for method, where, body in (
+        ("PATCH", path, {}),
+        ("PATCH", path, {"name": DAILY["name"]}),
+        ("PUT", path, {**DAILY, "note": "what it is for"}),
+        ("POST", f"{path}/resume", None),
+    ):
+        answer = await client.request(method, where, json=body, headers={"If-Match": '"1"'})
+        assert (answer.status_code, answer.json()["version"]) == (200, 1), (method, body)
+        assert answer.json()["note"] == "what it is for"
+    for note, version in (("INC-42", 2), ("INC-42", 2), ("INC-43", 3)):
+        answer = await client.post(f"{path}/pause", json={"note": note})
+        assert answer.json()["version"] == version
+    assert (await client.post(f"{path}/resume")).json()["note"] is None
+    assert len((await client.get(f"{path}/versions")).json()["data"]) == 4
+    stale = await client.patch(path, json={}, headers={"If-Match": '"1"'})
+    assert stale.status_code == 412, "also where it would change nothing"
 
 
 async def test_what_was_read_can_be_put_back(client: httpx2.AsyncClient) -> None:

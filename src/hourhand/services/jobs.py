@@ -329,7 +329,8 @@ class Jobs:
 
         def decide(job: Job, now_at: int) -> JobEdit:
             check_version(job.version, expected_version)
-            return JobEdit(spec=job.spec, paused=False, act=Act.JOB_RESUME)
+            note = None if job.state is JobState.PAUSED else job.note  # which then is not about a pause
+            return JobEdit(spec=job.spec, paused=False, note=note, act=Act.JOB_RESUME)
 
         return await self._change(tenant, job_id, decide, dry_run, EventType.JOB_RESUMED)
 
@@ -466,11 +467,24 @@ class Jobs:
     ) -> Changed:
         if dry_run:
             return await self._would_change(tenant, job_id, decide, self.foresee(tenant))
+        if not with_roots and (same := await self._unchanged(tenant, job_id, decide)) is not None:
+            return same
         changed = await self._store.change_job(tenant, job_id, decide, roots_too=with_roots)
         if changed is None:
             raise NotFound("there is no such job")
         self._changed(kind, [changed.job])
         return changed
+
+    async def _unchanged(self, tenant: str, job_id: int, decide: Decide) -> Changed | None:
+        """The job as it is, where a change leaves it so: that makes no version, and nobody is told."""
+        job = await self._store.get_job(tenant, job_id)
+        if job is None:
+            return None
+        now_at = self._clock.now()
+        edit = decide(job, now_at)
+        becomes = (edit.spec, edit.paused, edit.note, edit.paused_until)
+        is_so = becomes == (job.spec, job.state is JobState.PAUSED, job.note, job.paused_until)
+        return Changed(job=job, effective_from=now_at) if is_so else None
 
     async def _would_create(
         self,

@@ -55,6 +55,9 @@ class Why:
         facts = await self._store.run_facts(tenant, RunKey(job_id, at))
         if facts is None:
             raise _no_job(job_id)
+        if any(one.paused for one in facts.versions):
+            makers = await self._store.makers(tenant, job_id)
+            facts = msgspec.structs.replace(facts, makers=makers)
         serving = self._serving(await self._store.nodes(), facts.now_at)
         return Explanation(facts=facts, verdict=judge(facts, serving))
 

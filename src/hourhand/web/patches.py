@@ -4,6 +4,7 @@ Three things are not plain merging: another schedule takes the place of the pres
 belongs to it, a target of another type replaces the target, and a payload is replaced whole.
 """
 
+from itertools import islice
 from typing import Any
 
 import msgspec
@@ -14,7 +15,7 @@ from hourhand.core.model import Job, OnceTiming
 from hourhand.core.specification import MAX_NAME
 from hourhand.services.jobs import NewJob
 from hourhand.web.documents import RULES, DocumentRules, job_document, parse_document
-from hourhand.web.faults import refusal, unknown_field
+from hourhand.web.faults import MAX_FAULTS, refusal, unknown_field
 from hourhand.web.json_text import read_document
 from hourhand.web.plain_texts import pointer_to
 from hourhand.web.schema import (
@@ -109,12 +110,16 @@ def _strange_resets(patch: dict[str, Any]) -> list[Fault]:
 
     A target may name those of every kind, since what another kind has goes with it.
     """
-    return [
-        unknown_field(pointer_to([name, field]), field, known)
+    strange = (
+        (name, field, known)
         for name, known in _FIELDS_IN.items()
         if isinstance(patch.get(name), dict)
         for field, value in patch[name].items()
         if value is None and field not in known
+    )
+    return [
+        unknown_field(pointer_to([name, field]), field, known)
+        for name, field, known in islice(strange, MAX_FAULTS)
     ]
 
 

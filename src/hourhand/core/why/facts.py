@@ -3,6 +3,7 @@
 `RunFacts` is one snapshot of the store, so that its parts never contradict one another; `Verdict` is the answer.
 """
 
+from collections.abc import Mapping
 from enum import StrEnum
 
 import msgspec
@@ -57,6 +58,7 @@ class RunFacts(msgspec.Struct, frozen=True, kw_only=True):
     keep_us: int  # how long history is kept
     job: Job | None  # None when it was deleted
     versions: tuple[Version, ...]  # oldest first
+    makers: Mapping[int, str] = {}  # who made which of them, where that is still known
     run: RunView | None
     live: bool = False  # the run is where those are that have not ended; else only history knows it
     dead: DeadFact | None = None
@@ -156,7 +158,7 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     state: State | None = None  # of the run, where there is one
     version: int | None = None  # that decided
     decided_at: int | None = None
-    decided_by: str | None = None  # a worker's name
+    decided_by: str | None = None  # a worker's name, or who paused the job
     lateness: Lateness | None = None
     blocked_by: tuple[str, ...] = ()  # ids of runs, or of jobs that it follows
     before_at: int | None = None  # the job's nearest times

@@ -145,10 +145,11 @@ def _paused(facts: RunFacts, version: Version) -> Verdict:
     note = _noted(version)
     until = None if facts.job is None else facts.job.paused_until
     job = format_job_id(facts.job_id)
+    maker = facts.makers.get(version.version)
     evidence = [
         *_nominal(facts),
         Evidence(
-            text=f"paused by version {version.version}, made by a request to the API{note}",
+            text=f"paused by version {version.version}, made by {maker or 'somebody'}{note}",
             at=version.from_at,
         ),
     ]
@@ -171,6 +172,7 @@ def _paused(facts: RunFacts, version: Version) -> Verdict:
         change=(f"resuming it: hourhand jobs resume {job}",),
         version=version.version,
         decided_at=version.from_at,
+        decided_by=maker,
     )
 
 

@@ -45,8 +45,9 @@ from hourhand.web.requests import (
     empty_body,
     job_id_in,
     json_body,
+    prefers_minimal,
 )
-from hourhand.web.routes.jobs import EMPTY, JobIdText, changed_answer
+from hourhand.web.routes.jobs import EMPTY, JobIdText, bare_answer, changed_answer
 from hourhand.web.schema import JobDocument, PauseDocument, RunDocument, SkipDocument
 from hourhand.web.shapes.backfills import SkipAnswer
 from hourhand.web.shapes.jobs import JobAnswer, MissedList, StatusAnswer, VersionList
@@ -188,11 +189,13 @@ async def clone_job(
     job = await web.jobs.get(tenant, job_id_in(job_id), version)
     new = cloned(job, patch, web.clock.now(), rules=web.settings.documents)
     made = await web.jobs.create(tenant, new, dry_run=dry_run)
+    headers = {"Location": f"{api_prefix(request)}/jobs/{format_job_id(made.id)}", **entity_tag(made)}
+    if prefers_minimal(request) and not dry_run:
+        return bare_answer(201, headers)
     answer = job_answer(made, web.jobs.next_at(made), await parents_of_jobs(web, tenant, [made]))
     if dry_run:
         return json_answer({**answer, "dry_run": True})
-    location = f"{api_prefix(request)}/jobs/{format_job_id(made.id)}"
-    return json_answer(answer, 201, {"Location": location, **entity_tag(made)})
+    return json_answer(answer, 201, headers)
 
 
 @router.get(

@@ -12,7 +12,7 @@ from hourhand.core.identity import format_job_id
 from hourhand.core.instant import format_instant
 from hourhand.core.model import CronTiming, Job, JobState
 from hourhand.core.moves import MOST_WALKED, PLAN_US, Moves, moves, tells_fires
-from hourhand.errors import HourhandError
+from hourhand.errors import HourhandError, Unavailable
 from hourhand.services.applying import Action, Applied, Applying, Change, Wanted
 from hourhand.services.foreseen import Foreseen
 from hourhand.services.jobs import MAX_BULK, NewJob
@@ -24,9 +24,10 @@ from hourhand.web.faults import refusal
 from hourhand.web.fields import shown
 from hourhand.web.json_text import read_document
 from hourhand.web.lists import listed_documents
+from hourhand.web.many_problems import ManyProblems
 from hourhand.web.names import Names, parents_of_jobs
 from hourhand.web.openapi import problems, takes_many
-from hourhand.web.problems import REQUEST_ID, in_our_words, problem_of
+from hourhand.web.problems import REQUEST_ID, in_our_words
 from hourhand.web.references import parents_named, referenced
 from hourhand.web.requests import DryRun, StrictRoute
 from hourhand.web.schema import JobDocument
@@ -35,7 +36,7 @@ from hourhand.web.shapes.batches import ApplyAnswer
 router = APIRouter(tags=["jobs"], route_class=StrictRoute)
 
 SHOWN_TIMES = 3
-_BREATH = 100  # documents read before other work gets its turn
+_BREATH = 10  # documents read before other work gets its turn
 MOST_WALKED_AT_ONCE = (
     10 * MOST_WALKED
 )  # fires that one request walks to tell how they move; a fraction of a second
@@ -65,6 +66,7 @@ async def apply_jobs(
     documents = await listed_documents(request, MAX_BULK)
     results: list[dict[str, Any]] = [{"index": index, "key": None} for index in range(len(documents))]
     foreseen = web.jobs.foresee(tenant) if dry_run else None
+    refused = ManyProblems(request.scope.get(REQUEST_ID))
     wanted: list[Wanted] = []
     places: list[int] = []
     keys: set[str] = set()
@@ -76,7 +78,7 @@ async def apply_jobs(
             if one.key in keys:
                 raise refusal([Fault(pointer="/key", expected="each key once", got=shown(one.key))])
         except HourhandError as error:
-            results[index] |= _failure(error, request)
+            results[index] |= _failure(error, request, refused)
         else:
             keys.add(one.key)
             wanted.append(one)
@@ -84,12 +86,14 @@ async def apply_jobs(
             places.append(index)
     applying = Applying(web.jobs, tenant, foreseen=foreseen, take_over=take_over)
     answers = await applying.apply(wanted)
+    if answers and all(isinstance(answer, Unavailable) for answer in answers):
+        raise answers[0]  # type: ignore[misc] # nothing was applied, and all of it may be sent again
     after = [answer.after for answer in answers if isinstance(answer, Applied) and answer.after]
     names = await parents_of_jobs(web, tenant, after)
     walks = _Walks(web.clock.now(), MOST_WALKED_AT_ONCE)
     for index, answer in zip(places, answers, strict=True):
         if isinstance(answer, Exception):
-            results[index] |= _failure(answer, request)
+            results[index] |= _failure(answer, request, refused)
             continue
         results[index] |= _success(web, answer, names)
         if dry_run and answer.action in (Action.CREATED, Action.CHANGED):
@@ -181,7 +185,6 @@ def _times(web: WebContext, job: Job) -> list[str]:
     return [format_instant(at) for at in web.jobs.next_times(job, SHOWN_TIMES)]
 
 
-def _failure(reason: Exception, request: Request) -> Mapping[str, Any]:
+def _failure(reason: Exception, request: Request, told: ManyProblems) -> Mapping[str, Any]:
     error = in_our_words(reason, request.scope)
-    problem = problem_of(error, request.scope.get(REQUEST_ID))
-    return {"action": "failed", "status": error.status, "error": problem}
+    return {"action": "failed", "status": error.status, "error": told.told(error)}

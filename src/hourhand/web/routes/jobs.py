@@ -65,7 +65,7 @@ KeyText = Annotated[
     "/jobs",
     status_code=201,
     summary="Create a job",
-    response_model=Created,
+    response_model=Created | JobAnswer,
     responses=problems(409, 429, body=True),
     openapi_extra=takes(JobDocument),
 )
@@ -84,7 +84,7 @@ async def create_job(request: Request, dry_run: DryRun = False) -> Response:
     else:
         answer = {"job_id": format_job_id(job.id) if job.id else None, "next_fire_time": instant(next_at)}
     if dry_run:
-        return json_answer({**answer, "dry_run": True})
+        return json_answer({**answer, "dry_run": True}, headers=applied)
     location = f"{request.url.path}/{format_job_id(job.id)}"
     return json_answer(answer, 201, {"Location": location, **entity_tag(job), **applied})
 
@@ -174,7 +174,12 @@ async def job_strips(
 )
 async def resolve_job(
     request: Request,
-    ref: Annotated[str, Query(min_length=1, max_length=300, description="An id, a key or a name.")],
+    ref: Annotated[
+        str,
+        Query(
+            min_length=1, max_length=300, description="An id, a key or a name.", examples=["billing/daily"]
+        ),
+    ],
 ) -> Response:
     """404 when nothing has it, 409 when several jobs have the name."""
     web, tenant = caller_of(request)
@@ -313,14 +318,18 @@ async def changed_answer(request: Request, changed: Changed, dry_run: bool, stat
     if status == 201:
         headers["Location"] = f"{api_prefix(request)}/jobs/{format_job_id(changed.job.id)}"
     if prefers_minimal(request) and not dry_run:
-        headers["Preference-Applied"] = "return=minimal"
-        return Response(status_code=204 if status == 200 else status, headers=headers)
+        return bare_answer(204 if status == 200 else status, headers)
     names = await parents_of_jobs(web, changed.job.tenant, [changed.job])
     answer: dict[str, Any] = job_answer(changed.job, web.jobs.next_at(changed.job), names)
     answer["effective_from"] = format_instant(changed.effective_from)
     if dry_run:
         return json_answer({**answer, "dry_run": True})
     return json_answer(answer, status, headers)
+
+
+def bare_answer(status: int, headers: dict[str, str]) -> Response:
+    """For whom headers are enough."""
+    return Response(status_code=status, headers={**headers, "Preference-Applied": "return=minimal"})
 
 
 async def _job(web: WebContext, job: Job) -> Response:

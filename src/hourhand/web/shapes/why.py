@@ -55,7 +55,9 @@ class WhyAnswer(Shape):
     status: StateWord | None = always("Of its run; null where there is none.", "SUCCEEDED")
     version: int | None = always("The job's version that decided, or ran.", 3)
     decided_at: str | None = always("When it was decided.", A_TIME)
-    decided_by: str | None = always("The worker that did, or that has it in hand.", "worker-1")
+    decided_by: str | None = always(
+        "The worker that did, or that has it in hand; who paused the job.", "worker-1"
+    )
     lateness: LatenessAnswer | None = always("How late it started.", None)
     blocked_by: list[str] = always("Runs, or jobs that it follows, that were or are in its way.", [])
     evidence: list[EvidenceAnswer] = always("What is known.", [])
