@@ -143,6 +143,22 @@ def facts(page: Page, section: str) -> dict[str, str]:
     return dict(zip(names, values, strict=True))
 
 
+def test_what_each_role_may_is_said_as_it_is(own: Tab, asking: AskingServer) -> None:
+    """Above all of the admin: who is one of a tenant has its webhooks, and reads its quota but does not set it."""
+    amir = {"name": "amir", "role": "admin", "tenant": "amir"}
+    token = asking.ask(201, "POST", "/tokens", amir)["token"]
+    page = log_in(own, token, "/access")
+    told = facts(page, "Roles")
+    assert list(told) == ["viewer", "operator", "editor", "admin"]
+    assert "webhooks" in told["admin"]
+    assert "quotas are set by those who run the system" in told["admin"]
+    bearer = {"Authorization": f"Bearer {token}"}
+    asking.api.expect(200, "GET", "/webhooks", **bearer)
+    asking.api.expect(200, "GET", "/quota", **bearer)
+    asking.api.expect(403, "PUT", "/tenants/amir/quota", {"jobs": 9}, **bearer)
+    assert_nothing_scrolls_sideways(page)
+
+
 def test_a_quota_is_shown_with_what_there_is_of_it(own: Tab, asking: AskingServer) -> None:
     me = asking.ask(201, "POST", "/tokens", {"name": "amy", "role": "editor", "tenant": "amy"})
     bearer = {"Authorization": f"Bearer {me['token']}"}

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from hourhand.stores.sqlite import SqliteStore
-from hourhand.web import guards, lists
+from hourhand.web import guards, lists, many_problems
 from hourhand.web.routes import bulk
 from hourhand.web.shapes.batches import BulkAnswer
 from tests.web.test_jobs_routes import DAILY, total
@@ -57,6 +57,22 @@ async def test_each_document_of_a_list_stands_for_itself(client: httpx2.AsyncCli
     job_id = answer.results[0].job_id
     assert (await client.get(f"/v1/jobs/{job_id}")).json()["name"] == "daily"
     assert await total(client) == 2
+
+
+async def test_what_is_wrong_with_very_much_is_told_in_little(
+    client: httpx2.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(many_problems, "MOST_TOLD", 2)
+    many = msgspec.json.encode({**DAILY, **{f"wrong{number}": 1 for number in range(60)}}) + b"\n"
+    long = msgspec.json.encode({**DAILY, "x" * 200_000: 1}) + b"\n"
+    broken = b"{\n"
+    answer = await send_lines(client, [many, long, many, broken, msgspec.json.encode(DAILY)])
+    assert [one.status for one in answer.results] == [422, 422, 422, 400, 201]
+    first, second, third, fourth = [one.error for one in answer.results if one.error]
+    assert [len(one.errors) for one in (first, second, third, fourth)] == [5, 1, 0, 0]
+    assert len(second.model_dump_json()) < 2_000
+    assert "2 documents" in third.detail
+    assert (third.code, fourth.code) == ("invalid", "malformed_json")
 
 
 async def test_lines_may_be_cut_anywhere(client: httpx2.AsyncClient) -> None:

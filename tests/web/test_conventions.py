@@ -13,6 +13,7 @@ from starlette.responses import StreamingResponse
 
 from hourhand.web.compressing import SMALLEST_BYTES, Compressor, takes_gzip
 from hourhand.web.context import WebSettings
+from hourhand.web.shapes.jobs import JobAnswer
 from tests.web.conftest import ADDRESS, MakeApp
 from tests.web.test_jobs_routes import DAILY, create
 from tests.web.test_route_table import CHANGING
@@ -176,6 +177,28 @@ async def test_every_change_of_a_job_holds_to_if_match(
     assert present.is_success, present.text
 
 
+@pytest.mark.parametrize(
+    ("given", "followed"),
+    [
+        (["return=minimal"], True),
+        (["Return = Minimal"], True),
+        (['wait=5, return="minimal"; why=speed'], True),
+        (["wait=5", "return=minimal"], True),
+        (["return=minimally"], False),
+        (['note="return=minimal"'], False),
+        (["return=representation"], False),
+    ],
+)
+async def test_a_preference_is_one_of_those_listed(
+    client: httpx2.AsyncClient, given: list[str], followed: bool
+) -> None:
+    job = (await client.post("/api/v1/jobs", json=DAILY)).json()["job_id"]
+    headers = [("Prefer", one) for one in given]
+    changed = await client.patch(f"/api/v1/jobs/{job}", json={"name": "other"}, headers=headers)
+    assert (changed.status_code == 204) is followed
+    assert ("preference-applied" in changed.headers) is followed
+
+
 async def test_who_prefers_nothing_gets_nothing_but_headers(client: httpx2.AsyncClient) -> None:
     job = await create(client)
     path, headers = f"/api/v1/jobs/{job}", {"Prefer": "return=minimal"}
@@ -185,8 +208,26 @@ async def test_who_prefers_nothing_gets_nothing_but_headers(client: httpx2.Async
     assert (await client.post(f"{path}/pause", headers=headers)).status_code == 204
     made = await client.put("/api/v1/jobs/by-key/k", json=DAILY, headers=headers)
     assert (made.status_code, made.content) == (201, b"")
-    whole = await client.post("/api/v1/jobs", json=DAILY, headers={"Prefer": "return=representation"})
+    copy = await client.post(f"{path}/clone", headers=headers)
+    assert (copy.status_code, copy.content) == (201, b"")
+    assert (await client.get(copy.headers["location"])).json()["name"] == "b (copy)"
+
+
+@pytest.mark.parametrize("dry_run", [False, True])
+async def test_who_creates_gets_the_whole_job_where_it_is_preferred(
+    app: FastAPI, client: httpx2.AsyncClient, dry_run: bool
+) -> None:
+    whole = await client.post(
+        "/api/v1/jobs",
+        params={"dry_run": dry_run},
+        json=DAILY,
+        headers={"Prefer": "return=representation"},
+    )
     assert whole.headers["preference-applied"] == "return=representation"
+    assert JobAnswer.model_validate(whole.json()).cron == DAILY["cron"]
+    answers = app.openapi()["paths"]["/api/v1/jobs"]["post"]["responses"]
+    schema = answers[str(whole.status_code)]["content"]["application/json"]["schema"]
+    assert {"$ref": "#/components/schemas/JobAnswer"} in schema["anyOf"]
 
 
 @pytest.mark.parametrize(

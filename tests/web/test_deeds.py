@@ -6,6 +6,7 @@ from typing import Any
 import httpx2
 import pytest
 from fastapi import FastAPI
+from fastapi.routing import APIRoute
 
 from hourhand.clock import ManualClock
 from hourhand.core.access import EVERY_TENANT, Role
@@ -85,7 +86,7 @@ async def test_every_changing_route_leaves_who_asked_and_a_dry_run_nothing(
     for number, route in enumerate(CHANGED_BY_PEOPLE):
         tenant = f"t{number}"
         stage = await set_stage(client, [store], clock, tenant, bearer(tenant, Role.ADMIN, "before"))
-        await _prepare(client, route.name, stage)
+        await _prepare(client, route, stage)
         before = await read(client, tenant)
         access = route.access  # type: ignore[attr-defined]
         whose = EVERY_TENANT if access.of_system else tenant
@@ -105,9 +106,10 @@ async def test_every_changing_route_leaves_who_asked_and_a_dry_run_nothing(
         assert len(await read(client, tenant)) == len(before) + len(left)
 
 
-async def _prepare(client: httpx2.AsyncClient, name: str, stage: Stage) -> None:
-    if name == "resume_backfill":
-        path = f"/v1/backfills/{stage.backfill_id}/pause"
+async def _prepare(client: httpx2.AsyncClient, route: APIRoute, stage: Stage) -> None:
+    """What is not paused is not resumed."""
+    if route.name in ("resume_backfill", "resume_job"):
+        path = path_of(route, stage).replace("/resume", "/pause")
         assert (await client.post(path, headers=stage.headers)).status_code == 200
 
 
@@ -155,6 +157,17 @@ async def test_versions_tell_who_made_each(client: httpx2.AsyncClient, clock: Ma
         "note": "INC-42",
         "request_id": pause["request_id"],
     }
+
+
+async def test_why_tells_who_paused_a_job(client: httpx2.AsyncClient) -> None:
+    job_id = await create_as(client, "ann")
+    await client.post(
+        f"/v1/jobs/{job_id}/pause", json={"note": "INC-42"}, headers=bearer("acme", subject="bob")
+    )
+    answer = await client.get(f"/v1/jobs/{job_id}/why?at=next", headers=bearer("acme", Role.VIEWER))
+    verdict = answer.json()
+    assert (verdict["cause"], verdict["decided_by"]) == ("paused", "bob")
+    assert "paused by version 2, made by bob: INC-42" in [one["text"] for one in verdict["evidence"]]
 
 
 async def test_pages_and_filters(client: httpx2.AsyncClient, clock: ManualClock) -> None:

@@ -74,6 +74,8 @@ def test_every_operation_takes_what_its_kind_takes(document: dict[str, Any]) -> 
         assert ("Hourhand-Tenant" in taken) is guarded, where
         assert ("Idempotency-Key" in taken) is (guarded and method in ("POST", "PATCH")), where
         assert ("If-Match" in taken) is ("412" in operation["responses"]), where
+        whole = where in ("POST /api/v1/jobs", "POST /api/v1/jobs/{job_id}/clone")
+        assert ("Prefer" in taken) is (whole or "204" in operation["responses"]), where
         creates_only = "If-None-Match: *" in operation.get("description", "")
         assert ("If-None-Match" in taken) is ("304" in operation["responses"] or creates_only), where
         for one in operation["parameters"]:

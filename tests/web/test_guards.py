@@ -242,7 +242,7 @@ async def test_whatever_goes_wrong_is_a_problem(
 async def test_a_wrong_method_is_told_the_right_ones(client: httpx2.AsyncClient) -> None:
     assert (await client.delete("/api/v1/jobs")).headers["allow"] == "GET, POST"
     assert (await client.post("/v1/jobs/J-1")).headers["allow"] == "DELETE, GET, PATCH, PUT"
-    assert (await client.post("/healthz")).headers["allow"] == "GET"
+    assert (await client.post("/healthz")).headers["allow"] == "GET, HEAD"
 
 
 async def test_what_nobody_expected_says_nothing_about_the_inside(

@@ -91,3 +91,55 @@ async def test_a_body_that_stops_coming_is_given_up(
 
     answer = await client.post("/api/v1/jobs", content=stalling(), headers=JSON)
     assert (answer.status_code, answer.json()["code"]) == (408, "slow_body")
+
+
+async def test_a_body_that_drips_is_given_up(
+    client: httpx2.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each part comes in time, and all of it never: also where nobody has said who he is."""
+    monkeypatch.setattr(guards, "BODY_WAIT_S", 0.05)
+    monkeypatch.setattr(guards, "LEAST_BODY_RATE", 10**9)
+
+    async def dripping() -> AsyncIterator[bytes]:
+        while True:
+            yield b" "
+            await asyncio.sleep(0)
+
+    report = "/api/v1/runs/J-0000000000000@20261118T000000Z/report"
+    for path, headers in (("/api/v1/jobs", JSON), (report, {**JSON, "Authorization": "Bearer x"})):
+        async with asyncio.timeout(20):
+            answer = await client.post(path, content=dripping(), headers=headers)
+        assert (answer.status_code, answer.json()["code"]) == (408, "slow_body")
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body"),
+    [
+        ("GET", "/api/v1/jobs?" + "&".join(f"q{number}" for number in range(5_000)), None),
+        ("POST", "/api/v1/jobs/J-0000000000000/resume", {f"q{number}": 1 for number in range(10_000)}),
+        (
+            "PATCH",
+            "/api/v1/jobs/J-0000000000000",
+            {"retry": {f"q{number}": None for number in range(10_000)}},
+        ),
+        ("POST", "/api/v1/jobs", {"x" * 200_000: 1}),
+    ],
+    ids=["parameters", "a body where there is none", "resets", "a long name"],
+)
+async def test_what_is_wrong_is_told_in_little(
+    client: httpx2.AsyncClient, method: str, path: str, body: object
+) -> None:
+    answer = await client.request(method, path, json=body)
+    assert answer.status_code == 422
+    assert len(answer.content) < 20_000
+    assert 1 <= len(answer.json()["errors"]) <= 20
+
+
+@pytest.mark.parametrize("levels", [65, 900, 2_000, 50_000])
+async def test_a_payload_in_a_text_is_no_way_around_the_depth(
+    client: httpx2.AsyncClient, levels: int
+) -> None:
+    document = {"cron": "0 9 * * *", "callback_url": "https://example.com/"}
+    answer = await client.post("/api/v1/jobs", json={**document, "payload": "[" * levels + "]" * levels})
+    assert answer.status_code == 422
+    assert "levels" in answer.json()["detail"]

@@ -1,6 +1,7 @@
 """What comes before a body is bounded in bytes, number and time, whoever sends it and in whatever parts."""
 
 import asyncio
+import contextlib
 import json
 from collections.abc import AsyncIterator
 
@@ -170,4 +171,40 @@ async def test_between_requests_a_connection_is_kept_longer_than_a_head_may_take
         writer.write(EMPTY)
         assert (await one_answer(reader))[1] == b"2 0"
         await asyncio.sleep(SHORT_S * 2)
+    writer.close()
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b"BREW / HTTP/1.1\r\nHost: x\r\n\r\n",
+        START + b"Content-Length: 1\r\nContent-Length: 2\r\n\r\n",
+        START + b"Content-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n",
+        START + b"Content-Length: -1\r\n\r\n",
+    ],
+)
+async def test_what_is_no_request_is_refused_in_our_words(port: int, sent: bytes) -> None:
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(sent)
+    answer = await said(reader)
+    assert code(answer) == (b"400", "not_http")
+    assert b"\r\nx-request-id: " in answer
+    writer.close()
+
+
+async def test_some_requests_may_wait_behind_one_another(port: int) -> None:
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(EMPTY * request_heads.PIPELINED)
+    for _ in range(request_heads.PIPELINED):
+        assert (await one_answer(reader))[0].startswith(b"HTTP/1.1 200")
+    writer.close()
+
+
+async def test_who_sends_ever_more_requests_and_reads_no_answer_is_hung_up_on(port: int) -> None:
+    """Each would be kept until those before it are answered: a connection could fill the memory."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(EMPTY * 10_000)
+    with contextlib.suppress(ConnectionError):
+        answers = await said(reader)
+        assert answers.count(b"HTTP/1.1 200") <= request_heads.PIPELINED + 1
     writer.close()

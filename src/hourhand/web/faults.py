@@ -64,7 +64,7 @@ _NESTED: dict[tuple[str, ...], type[BaseModel]] = {
     ("target", "shell"): ShellTargetDocument,
     ("filter",): DeadFilterDocument,
 }
-_MAX_FAULTS = 50
+MAX_FAULTS = 20
 
 Document = TypeVar(
     "Document",
@@ -95,7 +95,7 @@ def validated(model: type[Document], value: dict[str, Any]) -> Document:
 
 def faults_of(error: ValidationError, model: type[BaseModel]) -> list[Fault]:
     """One fault per finding."""
-    return [_fault(found, model) for found in error.errors(include_url=False)[:_MAX_FAULTS]]
+    return [_fault(found, model) for found in error.errors(include_url=False)[:MAX_FAULTS]]
 
 
 def refusal(faults: Sequence[Fault]) -> Invalid:

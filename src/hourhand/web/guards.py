@@ -24,6 +24,7 @@ LIST_BYTES = 32 * 1024 * 1024  # of a list of documents, which is held in memory
 BULK_BYTES = 256 * 1024 * 1024  # of a stream of documents
 REPORT_BYTES = 64 * 1024  # of what a target reports
 BODY_WAIT_S = 20.0  # for the next part of a body
+LEAST_BODY_RATE = 4 * 1024  # bytes a second, after that: whoever drips holds a connection
 _BULK_PATHS = ("/jobs/bulk", "/jobs/apply")
 _REPORT_PATH = "/report"
 _MOST_DIGITS = 18  # of a length
@@ -60,7 +61,8 @@ class HostGuard:
             self._is_ours(b"http://" + hosts[0], port) or self._may_be(hosts[0], port)
         ):
             return WrongHost(
-                "the Host header names another host; use localhost, a loopback address or the configured server.url"
+                "the Host header names another host or port; use localhost or a loopback address with port "
+                f"{port}, or the configured server.url"
             )
         if any(
             origin not in self._origins
@@ -107,7 +109,8 @@ class BodyLimit:
             answer.headers["Connection"] = "close"
             return await answer(scope, receive, send)
         limit = self._limit_bytes
-        if scope["path"].endswith(_BULK_PATHS):
+        streams = scope["path"].endswith(_BULK_PATHS)  # lines may be written while they are sent
+        if streams:
             limit = BULK_BYTES
         elif scope["path"].endswith(_REPORT_PATH):
             limit = REPORT_BYTES
@@ -117,16 +120,23 @@ class BodyLimit:
             answer.headers["Connection"] = "close"  # the rest of the body is not wanted
             return await answer(scope, receive, send)
         taken, whole = 0, False
+        clock = asyncio.get_running_loop().time
+        began_s = clock()
 
         async def limited() -> Message:
             nonlocal taken, whole
             if whole:
                 return await receive()  # whoever asks now waits for the client to go
+            patience_s = BODY_WAIT_S
+            if not streams:
+                patience_s = min(patience_s, began_s + BODY_WAIT_S + taken / LEAST_BODY_RATE - clock())
             try:
-                async with asyncio.timeout(BODY_WAIT_S):
+                async with asyncio.timeout(patience_s):
                     message = await receive()
             except TimeoutError:
-                raise SlowBody(f"no more of the body came for {BODY_WAIT_S:g} s") from None
+                raise SlowBody(
+                    f"no more of the body came for {BODY_WAIT_S:g} s, or less than {LEAST_BODY_RATE:,} bytes a second"
+                ) from None
             whole = not message.get("more_body", False)
             taken += len(message.get("body", b""))
             if taken > limit:

@@ -11,6 +11,7 @@ from hourhand.core.repeating import MAX_KEY
 from hourhand.web.access import ROLE, TENANT_HEADER
 from hourhand.web.keeping import KEY_HEADER, KEYED_METHODS, PASSING, REPLAYED_HEADER
 
+PREFER_HEADER = "Prefer"
 _TEXT: dict[str, Any] = {"type": "string"}
 SENT: dict[str, dict[str, Any]] = {
     KEY_HEADER: {
@@ -32,6 +33,11 @@ SENT: dict[str, dict[str, Any]] = {
         "description": "With GET an ETag that is known already: 304 while the job is at that version. With PUT of a key `*`: only create.",
         "schema": _TEXT,
         "example": '"3"',
+    },
+    PREFER_HEADER: {
+        "description": "How much of the job to answer with: `return=representation` all of it, `return=minimal` as little as there is.",
+        "schema": _TEXT,
+        "example": "return=representation",
     },
 }  # name: what is said of it as a parameter
 GIVEN: dict[str, dict[str, Any]] = {
@@ -88,13 +94,18 @@ _UNREADABLE = {"NewTokenAnswer"}  # shapes of what is made and has no address of
 def describe_headers(document: dict[str, Any]) -> None:
     """Complete a document: the components, and which operation takes and gives which header."""
     document["components"]["headers"] = GIVEN
+    for response in document["components"]["responses"].values():
+        response["headers"] = _references(["X-Request-Id"])
     for methods in document["paths"].values():
         for method, operation in methods.items():
             _add_sent(operation, method.upper())
             for status, response in list(operation["responses"].items()):
                 names = _given(operation, method.upper(), status, response)
-                references = {name: {"$ref": f"#/components/headers/{name}"} for name in names}
-                operation["responses"][status] = {**response, "headers": references}
+                operation["responses"][status] = {**response, "headers": _references(names)}
+
+
+def _references(names: list[str]) -> dict[str, dict[str, str]]:
+    return {name: {"$ref": f"#/components/headers/{name}"} for name in names}
 
 
 def _add_sent(operation: dict[str, Any], method: str) -> None:
@@ -106,8 +117,12 @@ def _add_sent(operation: dict[str, Any], method: str) -> None:
             parameter.update({**known, "description": parameter.get("description", known["description"])})
     if ROLE not in operation:
         return
-    taken = [TENANT_HEADER, *([KEY_HEADER] if method in KEYED_METHODS else ())]
-    for name in taken:
+    rules = {
+        TENANT_HEADER: True,
+        KEY_HEADER: method in KEYED_METHODS,
+        PREFER_HEADER: any(_follows_preference(method, *one) for one in operation["responses"].items()),
+    }
+    for name in (name for name, holds in rules.items() if holds):
         if all(parameter["name"] != name for parameter in parameters):
             parameters.append({"name": name, "in": "header", "required": False, **SENT[name]})
 
@@ -116,8 +131,6 @@ def _given(operation: dict[str, Any], method: str, status: str, response: dict[s
     """The headers of an answer, by rule."""
     guarded, code = ROLE in operation, int(status)
     keyed = guarded and method in KEYED_METHODS
-    shape = _shape(response)
-    is_job = shape in _VERSIONED or code in (204, 304)
     rules = {
         "X-Request-Id": True,
         "RateLimit": guarded,
@@ -125,14 +138,24 @@ def _given(operation: dict[str, Any], method: str, status: str, response: dict[s
         "Retry-After": code in (429, 503) or (keyed and code == 409),
         "WWW-Authenticate": code == 401,
         REPLAYED_HEADER: keyed and code < 500 and code not in PASSING,
-        "Location": code in (201, 202) and shape not in _UNREADABLE,
-        "ETag": is_job,
-        "Preference-Applied": is_job and method != "GET",
+        "Location": code in (201, 202) and not _shapes(response) & _UNREADABLE,
+        "ETag": _is_job(status, response),
+        "Preference-Applied": _follows_preference(method, status, response),
         "Link": code == 200 and any(one["name"] == "cursor" for one in operation["parameters"]),
     }
     return [name for name, holds in rules.items() if holds]
 
 
-def _shape(response: dict[str, Any]) -> str:
+def _follows_preference(method: str, status: str, response: dict[str, Any]) -> bool:
+    return method != "GET" and _is_job(status, response)
+
+
+def _is_job(status: str, response: dict[str, Any]) -> bool:
+    """Whether it is about one job; without a body it stands for the job's."""
+    return bool(_shapes(response) & _VERSIONED) or status in ("204", "304")
+
+
+def _shapes(response: dict[str, Any]) -> set[str]:
+    """The names of what may be in the answer."""
     schema = response.get("content", {}).get("application/json", {}).get("schema", {})
-    return str(schema.get("$ref", "")).rpartition("/")[2]
+    return {str(one.get("$ref", "")).rpartition("/")[2] for one in schema.get("anyOf", [schema])}

@@ -139,7 +139,9 @@ def _unwrapped(raw: bytes) -> bytes:
         return raw
     try:
         _DECODER.decode(text)
-    except (msgspec.DecodeError, RecursionError):
+    except RecursionError:
+        raise _too_deep("/payload") from None
+    except msgspec.DecodeError:
         return raw
     return bytes(text)
 

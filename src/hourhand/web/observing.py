@@ -4,6 +4,7 @@ A request id that comes in is kept if it is a short plain word; metrics go by ro
 """
 
 import re
+from collections.abc import Iterable
 from itertools import count
 
 from prometheus_client import CollectorRegistry, Histogram
@@ -88,7 +89,12 @@ class Observer:
         return None
 
     def _request_id(self, scope: Scope) -> str:
-        for name, value in scope["headers"]:
-            if name == b"x-request-id" and _PLAIN_WORD.fullmatch(value):
-                return str(value, "ascii")
-        return f"{self._prefix}{next(self._counter)}"
+        return sent_id(scope["headers"]) or f"{self._prefix}{next(self._counter)}"
+
+
+def sent_id(headers: Iterable[tuple[bytes, bytes]]) -> str | None:
+    """The request id that came in, if one did that can be kept."""
+    for name, value in headers:
+        if name == b"x-request-id" and _PLAIN_WORD.fullmatch(value):
+            return str(value, "ascii")
+    return None

@@ -15,6 +15,7 @@ from hourhand import __version__
 from hourhand.web.access import ROLE
 from hourhand.web.headers import describe_headers
 from hourhand.web.keeping import KEYED_METHODS
+from hourhand.web.problem_examples import example_of, examples
 from hourhand.web.problems import CONTENT_TYPE, Problem
 from hourhand.web.report_document import ReportDocument
 from hourhand.web.schema import (
@@ -53,22 +54,30 @@ _DOCUMENTS = (
 _MEANINGS = {
     400: "The body is not JSON.",
     401: "There is no token, or one that proves nothing.",
-    403: "Host or Origin is not ours, or the operator's settings forbid it.",
+    403: "The role is below what the route needs, it belongs to another tenant or to those who run the system, Host or Origin is not ours, or the operator's settings forbid it.",
     404: "There is no such thing.",
+    405: "The address does not answer to this method; Allow has those that it does answer to.",
     408: "The body stopped coming.",
     409: "It clashes with what is there.",
     410: "The attempt's deadline has passed.",
     412: "The job changed since it was read.",
-    413: "The body or the payload is too large.",
-    415: "The body is not of a type that this route takes.",
+    413: "The body or the payload is too large; a body that nobody asked for too.",
+    415: "The body is not of a type that this route takes, or comes packed.",
     422: "Something in the request is wrong; errors names each field.",
     429: "A limit is reached; try again later.",
+    431: "Request line and headers are too long together, or too many.",
     500: "Something unexpected; the log has it under the request id.",
     503: "The store cannot be reached or cannot write right now.",
 }
 _ALWAYS = (401, 403, 422, 429, 500, 503)
 _WITH_BODY = (400, 408, 413, 415)
-
+_UNASKED_BODY = (413, 415)  # what a change may be answered though it takes no body
+_ANYWHERE = {"MethodNotAllowed": 405, "HeadersTooLarge": 431}  # before any route is asked: described once
+_ABOUT = (
+    "Everything is under /api/v1, and the same under /v1. Times are RFC 3339 in UTC. Beside what each operation "
+    "names, any address may answer 405 (`#/components/responses/MethodNotAllowed`) and 431 "
+    "(`#/components/responses/HeadersTooLarge`)."
+)
 
 SCHEME = "bearer"
 _SECURITY = {
@@ -83,8 +92,7 @@ _SECURITY = {
 def problems(*statuses: int, body: bool = False) -> dict[int | str, dict[str, Any]]:
     """The `responses` of a route that may answer with these problems beside those that all have."""
     named = sorted({*_ALWAYS, *statuses, *(_WITH_BODY if body else ())})
-    content = {CONTENT_TYPE: {"schema": {"$ref": _REFERENCE.format(model="Problem")}}}
-    return {status: {"description": _MEANINGS[status], "content": content} for status in named}
+    return {status: _problem(status) for status in named}
 
 
 def takes(model: type[BaseModel], *media_types: str, required: bool = True) -> dict[str, Any]:
@@ -122,7 +130,7 @@ def describe(app: FastAPI) -> dict[str, Any]:
             version=__version__,
             openapi_version="3.1.0",
             summary="A distributed job scheduler.",
-            description="Everything is under /api/v1, and the same under /v1. Times are RFC 3339 in UTC.",
+            description=_ABOUT,
             routes=app.routes,
         )
         _, shapes = models_json_schema(
@@ -131,6 +139,8 @@ def describe(app: FastAPI) -> dict[str, Any]:
         components = document.setdefault("components", {})
         components.setdefault("schemas", {}).update(shapes["$defs"])
         components["securitySchemes"] = _SECURITY
+        components["examples"] = examples()
+        components["responses"] = {name: _problem(status) for name, status in _ANYWHERE.items()}
         _complete(document)
         describe_headers(document)
         app.openapi_schema = document
@@ -138,7 +148,7 @@ def describe(app: FastAPI) -> dict[str, Any]:
 
 
 def _complete(document: dict[str, Any]) -> None:
-    """What the framework cannot know: who may, what a dry run answers, and that a request may come with a key."""
+    """What the framework cannot know: who may, what a dry run answers, that a request may come with a key or a body."""
     for methods in document["paths"].values():
         for method, operation in methods.items():
             role = operation.get(ROLE)
@@ -146,9 +156,21 @@ def _complete(document: dict[str, Any]) -> None:
             if role is not None:
                 operation["description"] += f"\n\nNeeds the role {role}."
                 if method.upper() in KEYED_METHODS:
-                    for status, told in problems(409, 422).items():
-                        operation["responses"].setdefault(str(status), told)
+                    _add_problems(operation, 409, 422)
+            if method != "get":
+                _add_problems(operation, *_UNASKED_BODY)
             _tell_dry_run(operation)
+
+
+def _problem(status: int) -> dict[str, Any]:
+    schema = {"$ref": _REFERENCE.format(model="Problem")}
+    content = {CONTENT_TYPE: {"schema": schema, "examples": example_of(status)}}
+    return {"description": _MEANINGS[status], "content": content}
+
+
+def _add_problems(operation: dict[str, Any], *statuses: int) -> None:
+    for status in statuses:
+        operation["responses"].setdefault(str(status), _problem(status))
 
 
 def _tell_dry_run(operation: dict[str, Any]) -> None:

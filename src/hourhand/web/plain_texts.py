@@ -12,7 +12,8 @@ from hourhand.errors import Invalid
 
 NUL = "\0"
 _EXPECTED = "a text without the character NUL (U+0000)"
-_MAX_FAULTS = 50
+_MAX_FAULTS = 20
+_LONGEST_STEP = 100  # of a pointer: a name of whatever length comes back in each fault
 
 
 def check_texts(value: dict[str, Any], but: Collection[str] = ()) -> None:
@@ -46,5 +47,9 @@ def refused(faults: list[Fault]) -> Invalid:
 
 
 def pointer_to(steps: Iterable[str | int]) -> str:
-    """A JSON pointer."""
-    return "".join("/" + str(step).replace("~", "~0").replace("/", "~1") for step in steps)
+    """A JSON pointer; a step of more than a hundred characters is cut short."""
+    return "".join("/" + _step(str(step)).replace("~", "~0").replace("/", "~1") for step in steps)
+
+
+def _step(text: str) -> str:
+    return text if len(text) <= _LONGEST_STEP else f"{text[: _LONGEST_STEP - 3]}..."

@@ -95,6 +95,14 @@ def problem_of(error: HourhandError, request_id: str | None = None) -> dict[str,
     )
 
 
+def wrong_method(
+    path: str, method: str, methods: Sequence[str], request_id: str | None = None
+) -> dict[str, Any]:
+    """The body for a method that a path does not answer to."""
+    detail = f"{shown(path)} does not answer to {method[:20]}; it does to {', '.join(methods)}"
+    return _problem(405, "method_not_allowed", detail, request_id=request_id)
+
+
 def answer_error(error: HourhandError, scope: Scope) -> Response:
     """The answer for one of our errors."""
     headers = {}
@@ -157,20 +165,17 @@ async def _on_bad_parameters(request: Request, error: Exception) -> Response:
 
 
 def _http_problem(error: HTTPException, scope: Scope, methods: Sequence[str]) -> Response:
-    path, method, allowed = shown(scope["path"]), scope["method"][:20], ", ".join(methods)
-    headers = dict(error.headers or {})
+    request_id, headers = scope.get(REQUEST_ID), dict(error.headers or {})
     match error.status_code:
         case 404:
-            code, detail = (
-                "no_such_route",
-                f"there is no {path} here; the API is under /api/v1, see /openapi.json",
-            )
+            detail = f"there is no {shown(scope['path'])} here; the API is under /api/v1, see /openapi.json"
+            body = _problem(404, "no_such_route", detail, request_id=request_id)
         case 405:
-            code, detail = "method_not_allowed", f"{path} does not answer to {method}; it does to {allowed}"
-            headers = {"Allow": allowed}
-        case _:
-            code, detail = "refused", str(error.detail)
-    return _response(_problem(error.status_code, code, detail, request_id=scope.get(REQUEST_ID)), headers)
+            body = wrong_method(scope["path"], scope["method"], methods, request_id)
+            headers = {"Allow": ", ".join(methods)}
+        case status:
+            body = _problem(status, "refused", str(error.detail), request_id=request_id)
+    return _response(body, headers)
 
 
 def _parameter_fault(found: Mapping[str, Any]) -> Fault:

@@ -44,6 +44,14 @@ class SlowHead(HourhandError):
     retryable = True
 
 
+class NotHttp(HourhandError):
+    """What came is no request that HTTP allows, or leaves open where it ends."""
+
+    code = "not_http"
+    status = 400
+    exit_code = 2
+
+
 class SlowBody(HourhandError):
     """The body stopped coming."""
 

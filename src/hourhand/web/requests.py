@@ -17,7 +17,7 @@ from hourhand.ports.acting import Actor, acting_for
 from hourhand.web.access import CALLER, ROLE, Access, Caller, access_of, admitted
 from hourhand.web.context import caller_of, context_of
 from hourhand.web.direct import Handler, with_short_cut
-from hourhand.web.faults import refusal, unknown_field
+from hourhand.web.faults import MAX_FAULTS, refusal, unknown_field
 from hourhand.web.json_text import read_object
 from hourhand.web.keeping import KEYED_METHODS, carried_out_once
 from hourhand.web.plain_texts import NUL, nul_fault, pointer_to, refused
@@ -115,7 +115,7 @@ async def empty_body(request: Request) -> None:
         return
     names = read_object(body, "an empty body")
     if names:
-        raise refusal([unknown_field(pointer_to([name]), name, ()) for name in names])
+        raise refusal([unknown_field(pointer_to([name]), name, ()) for name in list(names)[:MAX_FAULTS]])
 
 
 def content_type(request: Request) -> str:
@@ -241,7 +241,9 @@ def prefers_minimal(request: Request) -> bool:
 
 
 def _prefers(request: Request, preference: str) -> bool:
-    return preference in request.headers.get("prefer", "").replace(" ", "").replace('"', "").lower()
+    """Whether one of those listed is this one; what follows a semicolon are its parameters."""
+    listed = ",".join(request.headers.getlist("prefer")).lower().split(",")
+    return any(one.partition(";")[0].replace(" ", "").replace('"', "") == preference for one in listed)
 
 
 def _actor(request: Request) -> Actor:
@@ -252,13 +254,17 @@ def _actor(request: Request) -> Actor:
 
 
 def _check_parameters(request: Request, known: set[str]) -> None:
-    names = [name for name in request.query_params if name not in known]
+    names = [name for name in request.query_params if name not in known][:MAX_FAULTS]
     if not names:
         if b"%00" in request.scope["query_string"]:
             _check_for_nul(request)
         return
-    faults = [unknown_field(f"?{name}", name, known, "a query parameter of this route") for name in names]
-    allowed, named = ", ".join(sorted(known)) or "none", ", ".join(name[:60] for name in names)
+    told = [name[:60] for name in names]
+    faults = [
+        unknown_field(f"?{short}", name, known, "a query parameter of this route")
+        for short, name in zip(told, names, strict=True)
+    ]
+    allowed, named = ", ".join(sorted(known)) or "none", ", ".join(told)
     raise Invalid(f"no such query parameter: {named}; allowed: {allowed}", faults)
 
 

@@ -1,23 +1,30 @@
 """The server's HTTP protocol with bounds on what comes before and around bodies: bytes, headers, and time.
 
-Uvicorn bounds none of these, and its parser joins a header that comes in parts anew with each part: without a bound
-anybody could stall the process and fill its memory before being asked who they are. Bodies are `web.guards`'.
+Uvicorn bounds none of these, nor how many requests wait behind one another, and its parser joins a header that comes in
+parts anew with each part: without a bound anybody could stall the process and fill its memory before being asked who they
+are. Bodies are `web.guards`'.
 """
 
 import asyncio
+from itertools import count
 from typing import Any
 
 import msgspec
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from hourhand.errors import HourhandError
+from hourhand.ids import process_name
+from hourhand.web.observing import sent_id
 from hourhand.web.problems import CONTENT_TYPE, problem_of
-from hourhand.web.refusals import LongHead, SlowHead
+from hourhand.web.refusals import LongHead, NotHttp, SlowHead
 
 HEAD_BYTES = 64 * 1024  # of a request's line and headers together
 HEADERS = 100  # of one request
 HEAD_WAIT_S = 10.0  # until they are complete, from the first byte on; of a new connection, from its beginning
+PIPELINED = 32  # requests of a connection that wait for the answer to one before them
 _LINGER_S = 1.0  # for a client that still sends to see why: closed at once, it would see a broken connection
+_PREFIX = f"r-{process_name()}-"  # of the ids of refused requests, which get no further than this
+_counter = count(1)
 
 
 class BoundedHttp(HttpToolsProtocol):
@@ -43,6 +50,7 @@ class BoundedHttp(HttpToolsProtocol):
         """Nobody waits any more."""
         self._forget_deadline()
         super().connection_lost(exc)
+        self.pipeline.clear()
 
     def data_received(self, data: bytes) -> None:
         """Pass it on, unless too much has come that is no body."""
@@ -66,6 +74,10 @@ class BoundedHttp(HttpToolsProtocol):
         if is_long or len(self.headers) > HEADERS:
             self._refuse(_too_long())
             return
+        if len(self.pipeline) >= PIPELINED:  # uvicorn reads on while answers are made, whatever waits already
+            self._refused = True
+            self.transport.close()
+            return
         self._pending_bytes = 0
         self._forget_deadline()
         super().on_headers_complete()
@@ -81,6 +93,11 @@ class BoundedHttp(HttpToolsProtocol):
         self._pending_bytes = 0
         if not self._refused:
             super().on_message_complete()
+
+    def send_400_response(self, msg: str) -> None:
+        """The parser gives up."""
+        if not self._refused:
+            self._refuse(NotHttp("what came is no HTTP request, or does not say clearly where it ends"))
 
     @property
     def _is_answering(self) -> bool:
@@ -107,7 +124,9 @@ class BoundedHttp(HttpToolsProtocol):
         if self._is_answering:
             self.transport.close()
             return
-        self.transport.write(_answer(error))
+        # what had been read of the headers; there are none before the first request, which uvicorn's types do not say
+        known = sent_id(self.headers or ())
+        self.transport.write(_answer(error, known or f"{_PREFIX}{next(_counter)}"))
         if self.transport.can_write_eof():
             self.transport.write_eof()
         self._deadline = self.loop.call_later(_LINGER_S, self.transport.close)
@@ -125,7 +144,10 @@ def _too_long() -> LongHead:
     )
 
 
-def _answer(error: HourhandError) -> bytes:
-    body = msgspec.json.encode(problem_of(error))
-    headers = f"content-type: {CONTENT_TYPE}\r\ncontent-length: {len(body)}\r\nconnection: close\r\n\r\n"
+def _answer(error: HourhandError, request_id: str) -> bytes:
+    body = msgspec.json.encode(problem_of(error, request_id))
+    headers = (
+        f"content-type: {CONTENT_TYPE}\r\ncontent-length: {len(body)}\r\n"
+        f"x-request-id: {request_id}\r\nconnection: close\r\n\r\n"
+    )
     return STATUS_LINE[error.status] + headers.encode("ascii") + body

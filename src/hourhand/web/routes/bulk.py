@@ -23,8 +23,9 @@ from hourhand.web.documents import parse_document
 from hourhand.web.guards import DOCUMENT_SLACK_BYTES
 from hourhand.web.json_text import read_document
 from hourhand.web.lists import listed_documents
+from hourhand.web.many_problems import ManyProblems
 from hourhand.web.openapi import problems, takes_many
-from hourhand.web.problems import REQUEST_ID, in_our_words, problem_of
+from hourhand.web.problems import REQUEST_ID, in_our_words
 from hourhand.web.references import parents_named, referenced
 from hourhand.web.requests import NDJSON, DryRun, StrictRoute, content_type
 from hourhand.web.schema import JobDocument
@@ -34,7 +35,7 @@ router = APIRouter(tags=["jobs"], route_class=StrictRoute)
 
 MAX_LINES = 100_000
 _BATCH_BYTES = 8 * 1024 * 1024
-_BREATH = 100  # documents read before other work gets its turn
+_BREATH = 10  # documents read before other work gets its turn
 
 
 @router.post(
@@ -76,6 +77,7 @@ class _Import:
         self._tenant = tenant
         self._dry_run = dry_run
         self._scope = scope
+        self._problems = ManyProblems(scope.get(REQUEST_ID))
         self._results: list[dict[str, Any]] = []
         self._batch: list[tuple[int, NewJob]] = []
         self._batch_keys: set[str | None] = set()
@@ -169,10 +171,7 @@ class _Import:
             return [in_our_words(error, self._scope)] * len(news)
 
     def _fail(self, index: int, error: HourhandError) -> None:
-        self._results[index] |= {
-            "status": error.status,
-            "error": problem_of(error, self._scope.get(REQUEST_ID)),
-        }
+        self._results[index] |= {"status": error.status, "error": self._problems.told(error)}
 
 
 async def _take_lines(request: Request, import_: _Import) -> None:

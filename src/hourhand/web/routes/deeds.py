@@ -28,7 +28,14 @@ async def list_deeds(
     job_id: Annotated[
         str | None, Query(description="Only to this job and its runs; deleted ones too.")
     ] = None,
-    subject: Annotated[str | None, Query(max_length=MAX_SUBJECT, description="Only by this one.")] = None,
+    subject: Annotated[
+        str | None,
+        Query(
+            max_length=MAX_SUBJECT,
+            description="Only by this one, as `subject` has it: a token with its id.",
+            examples=["ci:T-0d3x8m2k7q1vt"],
+        ),
+    ] = None,
     action: Annotated[
         str | None, Query(description="Only this; `job.*` means all of a kind.", examples=["job.delete"])
     ] = None,

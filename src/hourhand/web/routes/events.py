@@ -5,10 +5,12 @@ from typing import Annotated
 from fastapi import APIRouter, Header, Query, Request
 from starlette.responses import Response
 
-from hourhand.ports.events import EventType
+from hourhand.core.identity import parse_job_id
+from hourhand.core.instant import parse_given_instant
+from hourhand.ports.events import Event, EventData, EventType
 from hourhand.services.event_log import EventFilter
 from hourhand.web.context import caller_of, user_of
-from hourhand.web.event_stream import CONTENT_TYPE, EventStream
+from hourhand.web.event_stream import CONTENT_TYPE, EventStream, frame
 from hourhand.web.faults import refusal, unknown_field
 from hourhand.web.openapi import problems
 from hourhand.web.requests import StrictRoute, job_filter_in
@@ -22,6 +24,15 @@ _FAMILIES = {
     for name in ("*", "run.*", "job.*")
 }
 _NAMES = {**_FAMILIES, **{kind.value: frozenset({kind}) for kind in EventType}}
+_EXAMPLE = Event(
+    id="1794819600025000-1f3c5a7b9d0e2f41",
+    type=EventType.RUN_SUCCEEDED,
+    tenant="acme",
+    at=parse_given_instant("2026-11-16T09:00:00.025Z"),
+    job_id=parse_job_id("J-0d3x8m2k7q1vt"),
+    scheduled_at=parse_given_instant("2026-11-16T09:00:00Z"),
+    data=EventData(state="SUCCEEDED", name="daily-report", lag_ms=5, took_ms=20, attempt=1, version=1),
+)
 
 
 @router.get(
@@ -31,7 +42,7 @@ _NAMES = {**_FAMILIES, **{kind.value: frozenset({kind}) for kind in EventType}}
     responses={
         200: {
             "description": "A stream that ends only when one side ends it.",
-            "content": {CONTENT_TYPE: {"schema": {"type": "string"}}},
+            "content": {CONTENT_TYPE: {"schema": {"type": "string"}, "example": frame(_EXAMPLE).decode()}},
         },
         **problems(429),
     },

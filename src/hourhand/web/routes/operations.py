@@ -16,6 +16,11 @@ from hourhand.web.shapes.system import Health, NodeList, OverviewAnswer, Readine
 
 router = APIRouter(tags=["operations"], route_class=StrictRoute)
 process_router = APIRouter(tags=["operations"], route_class=GuardedRoute)
+_METRICS = """\
+# HELP hourhand_jobs Jobs known.
+# TYPE hourhand_jobs gauge
+hourhand_jobs 40.0
+"""
 
 
 @router.get("/nodes", summary="The processes of the cluster", response_model=NodeList, responses=problems())
@@ -60,13 +65,16 @@ async def overview(request: Request) -> Response:
     return json_answer(overview_answer(sizes, whose, hour, parts, web.clock.now()))
 
 
+# Some load balancers ask by HEAD. It is not described by itself: it answers as GET does, and the server leaves out the body.
+@process_router.head("/healthz", include_in_schema=False)
 @process_router.get("/healthz", summary="The process is up", response_model=Health, responses=problems())
 @open_to_all
 async def health() -> Response:
-    """Says nothing about the store; see /readyz."""
+    """Says nothing about the store; see /readyz. HEAD answers alike, without the body."""
     return json_answer({"status": "ok", "version": __version__})
 
 
+@process_router.head("/readyz", include_in_schema=False)
 @process_router.get(
     "/readyz",
     summary="The process can do its work",
@@ -75,7 +83,7 @@ async def health() -> Response:
 )
 @open_to_all
 async def readiness(request: Request) -> Response:
-    """Asks the store for a write, and each part how it is."""
+    """Asks the store for a write, and each part how it is. HEAD answers alike, without the body."""
     web = context_of(request)
     found = dict(web.parts())
     try:
@@ -92,7 +100,10 @@ async def readiness(request: Request) -> Response:
     "/metrics",
     summary="Metrics in Prometheus' text format",
     response_class=Response,
-    responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}}, **problems()},
+    responses={
+        200: {"content": {"text/plain": {"schema": {"type": "string"}, "example": _METRICS}}},
+        **problems(),
+    },
 )
 @needs(Role.VIEWER, of_system=True)
 async def metrics(request: Request) -> Response:

@@ -128,7 +128,12 @@ async def read_log(
     limit: Limit = 100,
     wait: Annotated[
         float,
-        Query(ge=0, le=MAX_WAIT_S, description="Seconds to wait for more, where there is nothing yet."),
+        Query(
+            ge=0,
+            le=MAX_WAIT_S,
+            description="Seconds to wait for more, where there is nothing yet.",
+            examples=[5],
+        ),
     ] = 0,
 ) -> Response:
     """Output of commands, and what functions log. To follow it ask again with `after` and `wait` until `done`."""

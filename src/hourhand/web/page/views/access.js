@@ -19,7 +19,7 @@ const ROLES = [
   ["viewer", "reads everything of its tenant"],
   ["operator", "also pauses, resumes, runs, skips, cancels and requeues"],
   ["editor", "also creates, changes and deletes"],
-  ["admin", "also makes and revokes tokens, sets quotas, and sees who did what"],
+  ["admin", "also makes and revokes tokens, has webhooks, and sees who did what; quotas are set by those who run the system"],
 ];
 const TIMES = [["", "for ever"], ["1d", "a day"], ["7d", "a week"], ["30d", "30 days"], ["90d", "90 days"], ["365d", "a year"]];
 
