@@ -1,7 +1,6 @@
 """Published keys: which are taken, from a real server that rotates, is away, hangs, floods and lies, and from a file."""
 
 import asyncio
-import json
 import ssl
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
@@ -269,6 +268,20 @@ async def test_withdrawing_a_key_forgets_who_was_proven_by_it(
     assert not await is_taken(people, token)
 
 
+async def test_an_empty_document_withdraws_all_keys(
+    people: JwtAuthenticator, ring: Keyring, server: KeyServer, clock: ManualClock
+) -> None:
+    assert await is_taken(people, signed())
+    for nothing in (b'{"keys": []}', document({"kty": "oct", "k": "c2VjcmV0"})):
+        server.publish(nothing)
+        clock.advance(REFETCH_US)
+        assert not await is_taken(people, signed(kid="unknown"))  # and so the keys are fetched
+        assert not await is_taken(people, signed())
+        server.publish(ALL_KEYS)
+        clock.advance(REFETCH_US)
+        assert await is_taken(people, signed())
+
+
 async def test_a_server_that_is_away_leaves_the_keys_as_they_are_for_a_day(
     people: JwtAuthenticator, ring: Keyring, server: KeyServer, clock: ManualClock
 ) -> None:
@@ -381,9 +394,7 @@ async def test_proxies_of_the_environment_are_not_used(
     assert len((await fetch_key_set(HttpSource(server.url))).keys) == 3
 
 
-@pytest.mark.parametrize(
-    "text", [b"<html>sign in</html>", b"", b'{"keys": []}', json.dumps({"keys": [{"kty": "oct"}]}).encode()]
-)
+@pytest.mark.parametrize("text", [b"<html>sign in</html>", b"", b'{"keys": 5}', b'{"error": "busy"}'])
 async def test_wrong_content_leaves_the_keys_as_they_are(
     people: JwtAuthenticator, ring: Keyring, server: KeyServer, clock: ManualClock, text: bytes
 ) -> None:

@@ -17,6 +17,16 @@ _WORDS = (
     "changeme",
     "change",
     "characters",
+    "asdfghjkl",
+    "zxcvbnm",
+    "production",
+    "somebody",
+    "everybody",
+    "nobody",
+    "knows",
+    "known",
+    "very",
+    "here",
     "default",
     "example",
     "hourhand",
@@ -49,6 +59,8 @@ _WORDS = (
 )
 _WORD = re.compile("|".join(map(re.escape, _WORDS)))
 _NO_SECRET = ("-----begin", "ssh-", "ecdsa-", "{", "[")
+# What every published RSA, P-256 and Ed25519 key has in it, where the line before it was left out.
+_OF_PUBLIC_KEYS = ("BgkqhkiG9w0BAQ", "YIKoZIzj0DAQc", "MCowBQYDK2Vw")
 _COMMON_PASSWORDS = frozenset(
     [
         "admin",
@@ -76,7 +88,7 @@ def why_weak(secret: str) -> str | None:
     text = secret.lower()
     if len(secret.encode("utf-8", "replace")) < MIN_KEY_BYTES:
         return f"it is shorter than {MIN_KEY_BYTES} bytes"
-    if text.startswith(_NO_SECRET):
+    if text.startswith(_NO_SECRET) or any(mark in secret for mark in _OF_PUBLIC_KEYS):
         return "it is a key for another algorithm, or a document"
     if len(set(text)) < FEWEST_DISTINCT or _repeats(text) or _counts_up(text):
         return "it repeats itself or counts up"

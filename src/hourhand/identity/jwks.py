@@ -3,7 +3,8 @@ one that is not among them.
 
 The URL is the operator's own and may be internal, so the guard of targets does not apply: its server is known by its
 certificate (plain http is for loopback), redirects and proxies from the environment are not followed. While it is away
-the keys it gave go on for a day: who could have tokens of newer ones, has them from the same server.
+the keys it gave go on for a day: who could have tokens of newer ones, has them from the same server. What it publishes
+instead of them counts at once, also where that is nothing.
 """
 
 import asyncio
@@ -18,7 +19,7 @@ from hourhand.clock import Clock
 from hourhand.core.instant import DAY_US, MINUTE_US, SECOND_US
 from hourhand.core.url import masked_url
 from hourhand.errors import Unavailable
-from hourhand.identity.keys import Key, KeySet, Unusable, read_key_set
+from hourhand.identity.keys import Key, KeySet, NoKeys, Unusable, read_key_set
 from hourhand.telemetry import logger
 
 TIMEOUT_S = 5.0  # of one fetch, from lookup to last byte
@@ -159,6 +160,9 @@ class Keyring:
     async def _fetch(self) -> None:
         try:
             found = await fetch_key_set(self._source)
+        except NoKeys as error:
+            found = KeySet()
+            _log.warning("no key of JWTs is published any more", source=self._source.shown, why=str(error))
         except (Unreachable, Unusable) as error:
             _log.warning(
                 "the keys of JWTs cannot be had",

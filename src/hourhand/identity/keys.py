@@ -25,6 +25,10 @@ class Unusable(ValueError):
     """A key, or a set of them, that signatures cannot be checked with; says why."""
 
 
+class NoKeys(Unusable):
+    """A set of keys of which not one can be used: whoever publishes it has withdrawn the others."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Key:
     """One key, with the one algorithm that it is for."""
@@ -76,7 +80,7 @@ def secret_key(secret: str) -> Key:
 
 
 def read_key_set(text: bytes) -> KeySet:
-    """The usable keys of a JWKS document; Unusable where it is none, or has not one of them."""
+    """The usable keys of a JWKS document; Unusable where it is none, NoKeys where it has not one of them."""
     try:
         entries = read_members(text, "it").get("keys")
     except TokenRefused as error:
@@ -92,7 +96,7 @@ def read_key_set(text: bytes) -> KeySet:
     if len(entries) > MAX_KEYS:
         left_out.append(f"{len(entries) - MAX_KEYS} keys after the first {MAX_KEYS}")
     if not keys:
-        raise Unusable("; ".join(["it has no key for RS256, ES256 or EdDSA", *left_out[:3]]))
+        raise NoKeys("; ".join(["it has no key for RS256, ES256 or EdDSA", *left_out[:3]]))
     return KeySet(keys=tuple(keys), left_out=tuple(left_out))
 
 
