@@ -2,8 +2,10 @@
 
 import json
 import socket
+import sys
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -82,8 +84,15 @@ def recorder() -> Iterator[Recorder]:
         def log_message(self, *arguments: object) -> None:
             pass
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.daemon_threads = True
+    class Server(ThreadingHTTPServer):
+        daemon_threads = True
+
+        def handle_error(self, request: object, client_address: object) -> None:
+            """A client may hang up at any moment, and what is told of that here would be taken for its own words."""
+            if not isinstance(sys.exception(), ConnectionError):
+                super().handle_error(request, client_address)
+
+    server = Server(("127.0.0.1", 0), Handler)
     recorder.url = f"http://127.0.0.1:{server.server_address[1]}"
     thread = threading.Thread(target=server.serve_forever, args=(0.01,))
     thread.start()
@@ -171,6 +180,16 @@ async def test_what_may_have_happened_is_not_repeated(
     assert len(recorder.requests) == 1
 
 
+async def test_a_change_that_is_meant_for_a_version_is_not_sent_twice(ask, recorder: Recorder) -> None:
+    """The second would meet the first, and say that somebody else was faster."""
+    recorder.replies = [HANG_UP, problem(412, "outdated")]
+    with pytest.raises(Unreachable, match="may have been carried out"):
+        await ask("jobs.replace", "J-1", {}, version=1)
+    assert len(recorder.requests) == 1
+    recorder.replies = [LIMITED, OK]
+    assert await ask("jobs.replace", "J-1", {}, version=1) == {"job_id": "J-1"}, "that one changed nothing"
+
+
 async def test_patience_ends(ask, recorder: Recorder) -> None:
     recorder.replies = [LIMITED]
     with pytest.raises(Overloaded):
@@ -205,6 +224,20 @@ async def test_who_is_asked_to_wait_for_long_is_told_at_once(ask, recorder: Reco
         await ask("jobs.get", "J-1")
     assert len(recorder.requests) == 1
     assert caught.value.retry_after_s == 3600
+
+
+@pytest.mark.parametrize(
+    ("status", "headers", "expected_s"),
+    [(429, {"Retry-After": "3600"}, 3600), (503, {"Retry-After": "120"}, 120), (429, {}, 1), (503, {}, None)],
+)
+@pytest.mark.parametrize("body", [b"slow down", {"title": "t", "detail": "slow down"}])
+async def test_how_long_a_proxy_asks_to_wait_is_told_too(
+    ask, recorder: Recorder, status: int, headers: dict[str, str], expected_s: int | None, body: Any
+) -> None:
+    recorder.replies = [(status, body, headers)]
+    with pytest.raises((Overloaded, Unavailable)) as caught:
+        await ask("jobs.get", "J-1")
+    assert getattr(caught.value, "retry_after_s", None) == expected_s
 
 
 @pytest.mark.parametrize(
@@ -323,6 +356,14 @@ async def test_errors_are_typed_by_code_then_by_status(
         assert [fault.pointer for fault in caught.value.faults] == ["/cron"]
 
 
+@pytest.mark.parametrize("errors", [5, "x", True, {"a": 1}, [5, None, {"pointer": 5}], None])
+async def test_faults_in_another_shape_than_ours_are_left_out(ask, recorder: Recorder, errors: Any) -> None:
+    recorder.replies = [problem(422, "invalid", errors=errors)]
+    with pytest.raises(Invalid, match="words") as caught:
+        await ask("jobs.update", "J-1", {})
+    assert caught.value.faults == ()
+
+
 @pytest.mark.parametrize(
     ("status", "body", "kind"),
     [
@@ -387,10 +428,18 @@ async def test_filters_say_no_and_from(ask, recorder: Recorder) -> None:
     recorder.replies = [(200, {"data": [], "next_cursor": None}, {})]
     await ask("runs.list", from_="2026-11-16T00:00:00Z", to=None)
     await ask("jobs.page", payload=False, limit=0)
-    paths = [path for _, path, _, _ in recorder.requests]
+    await ask("deeds.list", from_="2026", to="2027")
+    await ask("deeds.page", from_="2026")
+    await ask("webhooks.deliveries", "W-1", from_="2026", state="failed")
+    await ask("webhooks.deliveries_page", "W-1", from_="2026")
+    paths = [path.removeprefix("/api/v1") for _, path, _, _ in recorder.requests]
     assert paths == [
-        "/api/v1/runs?limit=200&from=2026-11-16T00%3A00%3A00Z",
-        "/api/v1/jobs?limit=0&payload=false",
+        "/runs?limit=200&from=2026-11-16T00%3A00%3A00Z",
+        "/jobs?limit=0&payload=false",
+        "/deeds?limit=200&from=2026&to=2027",
+        "/deeds?limit=50&from=2026",
+        "/webhooks/W-1/deliveries?limit=200&from=2026&state=failed",
+        "/webhooks/W-1/deliveries?limit=50&from=2026",
     ]
 
 
@@ -523,6 +572,44 @@ async def test_waiting_gives_up(ask, recorder: Recorder) -> None:
         await ask("runs.wait", "r", timeout_s=0.01)
 
 
+@pytest.mark.parametrize("timeout_s", [30, None])
+async def test_waiting_outlasts_a_server_that_is_away(
+    ask, recorder: Recorder, timeout_s: float | None
+) -> None:
+    states = [(200, {"run_id": "r", "status": state}, {}) for state in ("RUNNING", "SUCCEEDED")]
+    recorder.replies = [states[0], *[HANG_UP] * 4, BUSY, LIMITED, *[HANG_UP] * 4, states[1]]
+    assert (await ask("runs.wait", "r", timeout_s=timeout_s))["status"] == "SUCCEEDED"
+    assert len(recorder.requests) == 12
+
+
+async def test_waiting_may_begin_while_the_server_is_away_where_it_has_time(ask, recorder: Recorder) -> None:
+    recorder.replies = [*[HANG_UP] * 6, (200, {"run_id": "r", "status": "FAILED"}, {})]
+    assert (await ask("runs.wait", "r", timeout_s=30))["status"] == "FAILED"
+    recorder.replies = [*[HANG_UP] * 3, OK]
+    with pytest.raises(Unreachable, match="did not answer"):
+        await ask("runs.wait", "r")
+    recorder.replies = [problem(404, "not_found"), OK]
+    with pytest.raises(NotFound):
+        await ask("runs.wait", "r", timeout_s=30)
+    recorder.replies = [FOR_LONG, OK]
+    with pytest.raises(Overloaded):
+        await ask("runs.wait", "r", timeout_s=30)
+
+
+async def test_waiting_for_nobody_ends_in_time_and_says_why(
+    ask, recorder: Recorder, unused_tcp_port: int
+) -> None:
+    recorder.url = f"http://127.0.0.1:{unused_tcp_port}"
+    with pytest.raises(TimeoutError, match=r"nothing is known of it after 0.05 s: no hourhand answers"):
+        await ask("runs.wait", "r", timeout_s=0.05)
+    with socket.create_server(("127.0.0.1", 0)) as deaf:
+        recorder.url = f"http://127.0.0.1:{deaf.getsockname()[1]}"
+        began_us = monotonic_us()
+        with pytest.raises(TimeoutError, match=r"nothing is known of it after 0.3 s: .* did not answer"):
+            await ask("runs.wait", "r", timeout_s=SHORT_S)
+    assert monotonic_us() - began_us < recorder.timeout_s * SECOND_US / 4
+
+
 def test_where_and_who_come_from_the_environment(recorder: Recorder, monkeypatch: pytest.MonkeyPatch) -> None:
     recorder.replies = [OK]
     monkeypatch.setenv("HOURHAND_URL", f"{recorder.url}/")
@@ -572,6 +659,80 @@ async def test_a_server_that_does_not_answer_is_given_up(ask, recorder: Recorder
         recorder.url, recorder.timeout_s = f"http://127.0.0.1:{deaf.getsockname()[1]}", SHORT_S
         with pytest.raises(Unreachable, match="may have been carried out"):
             await ask("jobs.create", {})
+
+
+@pytest.mark.skipif(
+    sys.platform != "linux", reason="elsewhere a full queue of connections is not left unanswered"
+)
+async def test_what_was_never_connected_has_not_happened(ask, recorder: Recorder) -> None:
+    recorder.timeout_s = SHORT_S
+    with ExitStack() as stack:
+        full = stack.enter_context(socket.create_server(("127.0.0.1", 0), backlog=0))
+        for _ in range(3):
+            waiting = stack.enter_context(socket.socket())
+            waiting.setblocking(False)
+            waiting.connect_ex(full.getsockname())
+        recorder.url = f"http://127.0.0.1:{full.getsockname()[1]}"
+        with pytest.raises(Unreachable, match="no hourhand answers"):
+            await ask("jobs.delete", "J-1")
+
+
+HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/x-ndjson\r\nContent-Length: %d\r\n\r\n"
+LINE = b'{"job_id": "J-1"}\n'
+
+
+@contextmanager
+def dripping(*answers: tuple[bytes, bytes]) -> Iterator[str]:
+    """A server of one connection: the first part of an answer comes at once, the rest a byte each 30 ms."""
+    done = threading.Event()
+
+    def drip() -> None:
+        connection, _ = listener.accept()
+        with connection, suppress(OSError):
+            for at_once, drop_by_drop in answers:
+                connection.recv(65_536)
+                connection.sendall(at_once)
+                for byte in drop_by_drop:
+                    done.wait(0.03)
+                    connection.sendall(bytes([byte]))
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        thread = threading.Thread(target=drip)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+        finally:
+            done.set()
+            thread.join()
+
+
+@pytest.mark.parametrize("at_once", [b"", HEAD % 1_000], ids=["the head", "the body"])
+async def test_an_answer_that_drips_is_no_answer_in_time(ask, recorder: Recorder, at_once: bytes) -> None:
+    whole = HEAD % 1_000 + b" " * 1_000
+    recorder.timeout_s = SHORT_S
+    with dripping((at_once, whole.removeprefix(at_once))) as recorder.url:
+        began_us = monotonic_us()
+        with pytest.raises(Unreachable, match="may have been carried out"):
+            await ask("jobs.delete", "J-1")
+        assert monotonic_us() - began_us < 10 * SHORT_S * SECOND_US
+
+
+async def test_a_stream_may_drip_for_as_long_as_it_likes(ask, recorder: Recorder) -> None:
+    recorder.timeout_s = SHORT_S
+    with dripping((HEAD % len(LINE), LINE)) as recorder.url:
+        began_us = monotonic_us()
+        assert await ask("jobs.export") == [{"job_id": "J-1"}]
+        assert monotonic_us() - began_us > SHORT_S * SECOND_US
+
+
+def test_a_connection_that_a_stream_has_opened_keeps_to_the_time_of_requests() -> None:
+    answers = (HEAD % len(LINE) + LINE, b""), (HEAD % 1_000, b" " * 1_000)
+    with dripping(*answers) as url, Client(url, timeout_s=SHORT_S, retries=0) as client:
+        assert len(list(client.jobs.export())) == 1
+        began_us = monotonic_us()
+        with pytest.raises(Unreachable):
+            client.jobs.get("J-1")
+        assert monotonic_us() - began_us < 10 * SHORT_S * SECOND_US
 
 
 async def test_who_asks_the_server_to_wait_waits_for_longer(ask, recorder: Recorder) -> None:

@@ -227,6 +227,45 @@ def test_a_function_asks_for_runs_of_itself() -> None:
     assert (last["name"], last["payload"]) == ("plain", {})
 
 
+class AwaitedServer:
+    """The same, awaited."""
+
+    def __init__(self) -> None:
+        self.jobs = self
+        self.asked: list[dict[str, Any]] = []
+
+    async def __aenter__(self) -> "AwaitedServer":
+        return self
+
+    async def __aexit__(self, *_: object) -> None: ...
+
+    async def create(self, document: dict[str, Any]) -> dict[str, Any]:
+        self.asked.append(document)
+        return {"job_id": "J-1", **document}
+
+
+async def test_on_an_event_loop_it_is_awaited() -> None:
+    """Waiting there would hold up everybody, and under `hourhand up` also who is to answer."""
+    blocking, awaited = AskedServer(), AwaitedServer()
+    hh = Hourhand(Registry(), client=lambda: blocking, async_client=lambda: awaited)
+
+    @hh.job(cron="0 9 * * *", payload={"region": "eu"})
+    async def report(region: str) -> None: ...
+
+    for ask in (lambda: report.run_now(), lambda: report.at("2026-11-16T08:00:00Z")):
+        with pytest.raises(RuntimeError, match=r"await report.run_now_async"):
+            ask()
+    assert (await report.run_now_async(region="us"))["job_id"] == "J-1"
+    await report.at_async("2026-11-16T08:00:00Z")
+    now, later = awaited.asked
+    assert (now["payload"], later["payload"], later["at"]) == (
+        {"region": "us"},
+        {"region": "eu"},
+        "2026-11-16T08:00:00Z",
+    )
+    assert await asyncio.to_thread(report.run_now) == {"job_id": "J-1", **blocking.asked[0]}
+
+
 def test_what_users_import_is_there_and_costs_nothing_until_used() -> None:
     for name in hourhand.__all__:
         assert getattr(hourhand, name) is not None

@@ -7,7 +7,7 @@ Where the server is and who asks comes from arguments or `HOURHAND_URL`, `HOURHA
 import asyncio
 import os
 import threading
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from types import TracebackType
 from typing import Any, Self, TypedDict, TypeVar, Unpack
 from urllib.parse import urlsplit
@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 import httpx2
 
 from hourhand.client.bodies import encoded
+from hourhand.client.deadlines import Deadline, Sending, too_slow
 from hourhand.client.exchange import Patience
 from hourhand.client.flow import (
     Answer,
@@ -55,6 +56,7 @@ CONNECT_TIMEOUT_S = 5.0
 _DOTS = {".", ".."}  # the HTTP library resolves them, and proxies do so even where they are escaped
 
 T = TypeVar("T")
+Trace = Callable[[str, Any], Any]  # what the HTTP library tells of a request as it goes
 
 
 class Options(TypedDict, total=False):
@@ -62,7 +64,9 @@ class Options(TypedDict, total=False):
 
     token: str | None  # HOURHAND_TOKEN
     tenant: str | None  # HOURHAND_TENANT
-    timeout_s: float  # of one request; connecting takes at most 5 s of it
+    timeout_s: (
+        float  # of one request as a whole, and of silence in an export; connecting takes at most 5 s of it
+    )
     retries: int  # of a request that may be repeated, after its first try
 
 
@@ -109,6 +113,7 @@ class Client(_Connection, Blocking):
         super().__init__(url, **options)
         self._http = httpx2.Client(**self._options)
         self._waiting = threading.Event()
+        self._deadline = Deadline()
         self.jobs: Jobs[Blocking] = Jobs(self, self._session)
         self.runs: Runs[Blocking] = Runs(self, self._session)
         self.backfills: Backfills[Blocking] = Backfills(self, self._session)
@@ -160,7 +165,8 @@ class Client(_Connection, Blocking):
                         yield value
                         reply = None
                     case Stream():
-                        reply = stream.open(_stream_arguments(step, self.timeout_s))
+                        # It has no deadline, but its connection may be one that requests use later.
+                        reply = stream.open(_stream_arguments(step, self.timeout_s, self._deadline.trace))
                     case Line():
                         reply = stream.line()
                     case _:
@@ -171,8 +177,10 @@ class Client(_Connection, Blocking):
     def _carry_out(self, step: Step) -> Answer | Trouble | None:
         match step:
             case Request():
+                arguments = _arguments(step, self.timeout_s, self._deadline.trace)
                 try:
-                    return _answer(self._http.request(**_arguments(step, self.timeout_s)))
+                    with self._deadline.within(_most_s(step, self.timeout_s)):
+                        return _answer(self._http.request(**arguments))
                 except httpx2.RequestError as error:
                     return trouble(error)
             case Pause(seconds=seconds):
@@ -248,8 +256,13 @@ class AsyncClient(_Connection, Awaiting):
     async def _carry_out(self, step: Step) -> Answer | Trouble | None:
         match step:
             case Request():
+                sending, most_s = Sending(), _most_s(step, self.timeout_s)
+                arguments = _arguments(step, self.timeout_s, sending.trace)
                 try:
-                    return _answer(await self._http.request(**_arguments(step, self.timeout_s)))
+                    async with asyncio.timeout(most_s):
+                        return _answer(await self._http.request(**arguments))
+                except TimeoutError:
+                    return Trouble(words=too_slow(most_s), sent=sending.begun)
                 except httpx2.RequestError as error:
                     return trouble(error)
             case Pause(seconds=seconds):
@@ -271,7 +284,7 @@ def _address(url: str) -> str:
     return url.rstrip("/")
 
 
-def _arguments(request: Request, timeout_s: float) -> dict[str, Any]:
+def _arguments(request: Request, timeout_s: float, trace: Trace | None) -> dict[str, Any]:
     if not _DOTS.isdisjoint(request.path.split("/")):
         raise Invalid('an id or key has no part "." or ".."; in a path it would mean something else')
     headers = checked(request.headers)
@@ -279,20 +292,27 @@ def _arguments(request: Request, timeout_s: float) -> dict[str, Any]:
     if request.body is not None:
         content = encoded(request.body)
         headers = {"Content-Type": "application/json", **headers}
+    most_s = _most_s(request, timeout_s)
     return {
         "method": request.method,
         "url": request.path,
         "params": dict(request.query),
         "headers": headers,
         "content": content,
-        "timeout": httpx2.Timeout(timeout_s + request.wait_s, connect=min(timeout_s, CONNECT_TIMEOUT_S)),
+        "timeout": httpx2.Timeout(most_s, connect=min(most_s, CONNECT_TIMEOUT_S)),
+        "extensions": {} if trace is None else {"trace": trace},
     }
 
 
-def _stream_arguments(stream: Stream, timeout_s: float) -> dict[str, Any]:
+def _most_s(request: Request, timeout_s: float) -> float:
+    """How long it may take as a whole."""
+    return min(timeout_s + request.wait_s, request.most_s)
+
+
+def _stream_arguments(stream: Stream, timeout_s: float, trace: Trace | None = None) -> dict[str, Any]:
     silence_s = timeout_s if stream.silence_s is None else stream.silence_s
     timeout = httpx2.Timeout(silence_s, connect=min(timeout_s, CONNECT_TIMEOUT_S))
-    return {**_arguments(stream.request, timeout_s), "timeout": timeout}
+    return {**_arguments(stream.request, timeout_s, trace), "timeout": timeout}
 
 
 def _answer(response: httpx2.Response) -> Answer:

@@ -19,11 +19,16 @@ _TURNED_AWAY = (429, 502, 503, 504)
 
 @dataclass(slots=True)
 class Frames:
-    """Server-sent events line by line; `last_id` is where to go on. Pure."""
+    """Server-sent events line by line; `last_id` is where to go on: behind the last that came whole. Pure."""
 
     last_id: str | None = None
+    _id: str | None = None
     _kind: str = ""
     _data: list[str] = field(default_factory=list)
+
+    def begin(self) -> None:
+        """Another stream: what the last one did not end will not be ended."""
+        self._id, self._kind, self._data = None, "", []
 
     def take(self, line: str) -> Document | None:
         """The event that a line completes, if it does."""
@@ -32,14 +37,15 @@ class Frames:
             value = value.removeprefix(" ")
             match name:
                 case "id" if "\0" not in value:
-                    self.last_id = value
+                    self._id = value
                 case "event":
                     self._kind = value
                 case "data":
                     self._data.append(value)
             return None
         text, kind = "\n".join(self._data), self._kind
-        self._data, self._kind = [], ""
+        self.last_id = self.last_id if self._id is None else self._id
+        self.begin()
         if not text:
             return None
         try:
@@ -77,6 +83,7 @@ def follow(
                 raise stranger(server, "its answer is no stream of events")
         else:
             begun = True
+            frames.begin()
             while isinstance(line := (yield Line()), str):
                 document = frames.take(line)
                 if document is not None or line.startswith(":"):  # it told something, or has lasted

@@ -56,7 +56,7 @@ def exchange(asked: Request | Stream, patience: Patience, server: str) -> Flow[A
         tries += 1
         if isinstance(answer, Trouble):
             if tries > patience.retries or (answer.sent and not request.repeatable):
-                raise _unreachable(answer, server)
+                raise _unreachable(request, answer, server)
             yield Pause(seconds=patience.pause_s(tries, None))
             continue
         if 200 <= answer.status < 300:
@@ -99,7 +99,8 @@ def stranger(server: str, why: str) -> Unreachable:
     return Unreachable(f"what answers at {server} is not hourhand: {why}")
 
 
-def _unreachable(trouble: Trouble, server: str) -> Unreachable:
+def _unreachable(request: Request, trouble: Trouble, server: str) -> Unreachable:
     if trouble.sent:
-        return Unreachable(f"{server} did not answer: {trouble.words}; the request may have been carried out")
+        done = "" if request.method == "GET" else "; the request may have been carried out"
+        return Unreachable(f"{server} did not answer: {trouble.words}{done}")
     return Unreachable(f"no hourhand answers at {server}; start one with `hourhand up`")

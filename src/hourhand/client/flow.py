@@ -4,6 +4,7 @@ A `Flow` yields steps and returns its result. `endpoint` and `listing` turn a fl
 blocks, or is awaited, after the driver of the resource it is called on.
 """
 
+import math
 from collections.abc import AsyncIterator, Callable, Coroutine, Generator, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import update_wrapper
@@ -20,7 +21,8 @@ Document = dict[str, Any]
 class Request:
     """One HTTP request. `repeatable`: sending it twice does no more than sending it once.
 
-    `wait_s`: how long the server is asked to wait, on top of the client's timeout.
+    `wait_s`: how long the server is asked to wait, on top of the client's timeout. `most_s`: how long whoever asks has
+    at most, should that be less.
     """
 
     method: str
@@ -30,6 +32,7 @@ class Request:
     body: object = None
     repeatable: bool = False
     wait_s: float = 0
+    most_s: float = math.inf
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -53,6 +53,14 @@ class Unreachable(HourhandError):
 
 def error_of(answer: Answer) -> HourhandError:
     """The error behind an answer that is none of 2xx; keeps the problem document."""
+    error = _described(answer)
+    asked_s = retry_after_s(answer)
+    if asked_s is not None:  # whatever the error: proxies and stores ask for it too
+        error.retry_after_s = int(asked_s)  # type: ignore[attr-defined]
+    return error
+
+
+def _described(answer: Answer) -> HourhandError:
     problem = _problem_in(answer)
     if problem is None:
         words = f"the server answered {answer.status} without saying why"
@@ -60,7 +68,8 @@ def error_of(answer: Answer) -> HourhandError:
         return kind(words)
     words = str(problem.get("detail") or problem.get("title") or f"answered {answer.status}")
     kind = _kind_of(str(problem.get("code")), answer.status)
-    error = _made(kind, words[:_LONGEST_WORDS], problem, answer)
+    words = words[:_LONGEST_WORDS]
+    error = kind(words, _faults_in(problem)) if issubclass(kind, Invalid) else kind(words)
     error.problem = problem
     if isinstance(problem.get("code"), str):
         error.code = problem["code"]  # may say more than the class does
@@ -86,14 +95,6 @@ def is_in_flight(answer: Answer) -> bool:
     return problem is not None and problem.get("code") == InFlight.code
 
 
-def _made(kind: type[HourhandError], words: str, problem: dict[str, Any], answer: Answer) -> HourhandError:
-    if issubclass(kind, Invalid):
-        return kind(words, _faults_in(problem))
-    if issubclass(kind, Overloaded):
-        return kind(words, int(retry_after_s(answer) or 1))
-    return kind(words)
-
-
 def _kind_of(code: str, status: int) -> type[HourhandError]:
     by_code = {kind.code: kind for kind in _tree(HourhandError)}
     return by_code.get(code) or _BY_STATUS.get(status, HourhandError)
@@ -107,8 +108,8 @@ def _tree(kind: type[HourhandError]) -> Iterator[type[HourhandError]]:
 
 
 def _faults_in(problem: dict[str, Any]) -> list[Fault]:
-    faults = []
-    for one in problem.get("errors") or ():
+    faults, errors = [], problem.get("errors")
+    for one in errors if isinstance(errors, list) else ():
         try:
             faults.append(msgspec.convert(one, Fault))
         except msgspec.ValidationError:

@@ -5,8 +5,9 @@ good job is checked where all documents are, when it is applied.
 """
 
 import difflib
+import sys
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from datetime import UTC, datetime, timedelta
 from typing import Any, ParamSpec, Protocol, TypedDict, TypeVar, Unpack, cast
 
@@ -58,6 +59,14 @@ class JobFunction(Protocol[P, R_co]):
 
     def run_now(self, **arguments: Any) -> dict[str, Any]:
         """Ask the server for a run now; gives the one-time job."""
+        ...
+
+    async def at_async(self, when: "Instant", **arguments: Any) -> dict[str, Any]:
+        """The same as `at` on an event loop, where nobody else may be held up."""
+        ...
+
+    async def run_now_async(self, **arguments: Any) -> dict[str, Any]:
+        """The same as `run_now` on an event loop."""
         ...
 
 
@@ -124,9 +133,11 @@ class Hourhand:
         registry: Registry = REGISTRY,
         *,
         client: Callable[[], AbstractContextManager[Any]] | None = None,
+        async_client: Callable[[], AbstractAsyncContextManager[Any]] | None = None,
     ) -> None:
         self.registry = registry
         self._client = client or _client
+        self._async_client = async_client or _async_client
 
     def function(self, function: Callable[P, R_co]) -> JobFunction[P, R_co]:
         """Registers a function without a schedule: jobs made elsewhere may call it by its name."""
@@ -161,21 +172,53 @@ class Hourhand:
         def run_now(**arguments: Any) -> dict[str, Any]:
             return self._ask(registered, format_instant(SystemClock().now()), arguments)
 
+        async def at_async(when: Instant, **arguments: Any) -> dict[str, Any]:
+            return await self._ask_async(registered, _instant(when), arguments)
+
+        async def run_now_async(**arguments: Any) -> dict[str, Any]:
+            return await self._ask_async(registered, format_instant(SystemClock().now()), arguments)
+
         decorated.at = at  # type: ignore[method-assign]
         decorated.run_now = run_now  # type: ignore[method-assign]
+        decorated.at_async = at_async  # type: ignore[method-assign]
+        decorated.run_now_async = run_now_async  # type: ignore[method-assign]
         return decorated
 
     def _ask(self, registered: RegisteredFunction, at: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """Make a one-time job with the declared policies; waits for the server's answer."""
-        declared = registered.document() or {"name": registered.function.__name__}
-        document = {field: value for field, value in declared.items() if field not in _OF_A_SCHEDULE}
-        payload = {**declared.get("payload", {}), **arguments}
-        target = {"type": "python", "function": registered.name}
-        with self._client() as client:
-            made: dict[str, Any] = client.jobs.create(
-                {**document, "at": at, "target": target, "payload": payload}
+        if _is_on_an_event_loop():  # the server may be on the very same one, and could not answer
+            name = registered.function.__name__
+            raise RuntimeError(
+                f"an event loop waits for nobody: await {name}.run_now_async(…) or {name}.at_async(…)"
             )
+        with self._client() as client:
+            made: dict[str, Any] = client.jobs.create(_one_time(registered, at, arguments))
         return made
+
+    async def _ask_async(
+        self, registered: RegisteredFunction, at: str, arguments: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        """The same, while others go on."""
+        async with self._async_client() as client:
+            made: dict[str, Any] = await client.jobs.create(_one_time(registered, at, arguments))
+        return made
+
+
+def _one_time(registered: RegisteredFunction, at: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """The document of a job that runs a function once, with what was declared for it but the schedule."""
+    declared = registered.document() or {"name": registered.function.__name__}
+    document = {field: value for field, value in declared.items() if field not in _OF_A_SCHEDULE}
+    payload = {**declared.get("payload", {}), **arguments}
+    target = {"type": "python", "function": registered.name}
+    return {**document, "at": at, "target": target, "payload": payload}
+
+
+def _is_on_an_event_loop() -> bool:
+    asyncio = sys.modules.get("asyncio")  # whoever has not imported it has no loop
+    try:
+        return asyncio is not None and asyncio.get_running_loop() is not None
+    except RuntimeError:
+        return False
 
 
 def _client() -> AbstractContextManager[Any]:
@@ -183,6 +226,13 @@ def _client() -> AbstractContextManager[Any]:
     import hourhand
 
     made: AbstractContextManager[Any] = hourhand.Client()
+    return made
+
+
+def _async_client() -> AbstractAsyncContextManager[Any]:
+    import hourhand
+
+    made: AbstractAsyncContextManager[Any] = hourhand.AsyncClient()
     return made
 
 

@@ -14,7 +14,7 @@ class DeadLetters(Endpoints[D]):
 
     @listing
     def list(self, /, *, limit: int = 200, cursor: str | None = None, **filters: object) -> Flow[None]:
-        """Dead letters, newest first; filters job_id, error, from, to."""
+        """Dead letters, newest first; filters job_id, error, from_, to."""
         return self._pages("/dead-letters", filtered(limit, cursor, filters))
 
     @endpoint

@@ -1,20 +1,44 @@
 """What all endpoints share: how a request is asked, a list read page by page, a thing watched until it is over."""
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from hourhand.client.exchange import Patience, document_in, document_in_line, exchange, stranger
-from hourhand.client.flow import D, Document, Flow, Item, Line, Pause, Request, Resource, Stream, Trouble
+from hourhand.client.exchange import (
+    LONGEST_PAUSE_S,
+    Patience,
+    document_in,
+    document_in_line,
+    exchange,
+    stranger,
+)
+from hourhand.client.flow import (
+    Answer,
+    D,
+    Document,
+    Flow,
+    Item,
+    Line,
+    Pause,
+    Request,
+    Resource,
+    Stream,
+    Trouble,
+)
 from hourhand.client.problems import Unreachable
 from hourhand.clock import Clock
 from hourhand.core.instant import SECOND_US
+from hourhand.errors import HourhandError
 
 FIRST_LOOK_S = 0.1
 LONGEST_LOOK_S = 1.0
+SHORTEST_ANSWER_S = 0.5  # that a look is given, also where no more time is left
 
 _KEYED = ("POST", "PATCH")  # may carry an idempotency key
 _REPEATABLE = ("GET", "PUT")  # do no more when they are repeated, with or without one
 _KEY = "Idempotency-Key"  # with it the server carries a request out once, however often it comes
+_GUARD = "If-Match"  # with it and no key, a repeat would meet its own change and take it for another's
+_ONCE = Patience(retries=0)  # of a look: whoever watches looks again anyway
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +81,7 @@ class Endpoints(Resource[D]):
             query={name: _text(value) for name, value in (query or {}).items() if _is_told(value)},
             headers=said,
             body=body,
-            repeatable=_KEY in said or method in _REPEATABLE if repeatable is None else repeatable,
+            repeatable=_may_be_repeated(method, said) if repeatable is None else repeatable,
             wait_s=wait_s,
         )
         answer = yield from exchange(request, self._session.patience, self._session.server)
@@ -109,27 +133,76 @@ class Endpoints(Resource[D]):
         is_over: Callable[[Document], bool],
         standing: Callable[[Document], str],
     ) -> Flow[None]:
-        """What is there each time that it has changed, until it is over; TimeoutError says how it stands."""
-        clock = self._session.clock
-        ends_at = None if timeout_s is None else clock.now() + int(timeout_s * SECOND_US)
-        seen, look_s = None, FIRST_LOOK_S
+        """What is there each time that it has changed, until it is over; TimeoutError says how it stands.
+
+        A server that is away meanwhile is waited for, as long as there is time. Where none was said and nothing has been
+        seen yet, it is tried as often as for any request.
+        """
+        patience, left = self._session.patience, _Left(self._session.clock, timeout_s)
+        seen: Document | None = None
+        look_s, failures = FIRST_LOOK_S, 0
         while True:
-            document = yield from self._ask("GET", path)
-            if document != seen:
-                yield Item(document)
-                seen, look_s = document, FIRST_LOOK_S
-            if is_over(document):
-                return
-            if ends_at is not None and clock.now() >= ends_at:
-                raise TimeoutError(f"{standing(document)} after {timeout_s:g} s")
-            yield Pause(seconds=look_s)
-            look_s = min(look_s * 1.5, LONGEST_LOOK_S)
+            answer = yield from self._look(path, left.seconds())
+            if isinstance(answer, HourhandError):
+                failures += 1
+                if seen is None and timeout_s is None and failures > patience.retries:
+                    raise answer
+                pause_s = _asked_s(answer) or min(patience.pause_s(failures, None), LONGEST_LOOK_S)
+            else:
+                document = document_in(answer, self._session.server)
+                if document != seen:
+                    yield Item(document)
+                    seen, look_s = document, FIRST_LOOK_S
+                if is_over(document):
+                    return
+                pause_s, failures = look_s, 0
+                look_s = min(look_s * 1.5, LONGEST_LOOK_S)
+            if left.seconds() == 0:
+                known = "nothing is known of it" if seen is None else standing(seen)
+                why = f": {answer}" if isinstance(answer, HourhandError) else ""
+                raise TimeoutError(f"{known} after {timeout_s:g} s{why}")
+            yield Pause(seconds=min(pause_s, left.seconds()))
+
+    def _look(self, path: str, left_s: float) -> Flow[Answer | HourhandError]:
+        """What is there, or why it cannot be seen for now; raises what waiting does not mend."""
+        most_s = max(left_s, SHORTEST_ANSWER_S)
+        request = Request(method="GET", path=path, repeatable=True, most_s=most_s)
+        try:
+            return (yield from exchange(request, _ONCE, self._session.server))
+        except HourhandError as error:
+            if not error.retryable or _asked_s(error) > LONGEST_PAUSE_S:
+                raise
+            return error
+
+
+class _Left:
+    """How much is left of the time that a wait has; without end where none was said."""
+
+    def __init__(self, clock: Clock, timeout_s: float | None) -> None:
+        self._clock = clock
+        self._ends_at = None if timeout_s is None else clock.now() + int(timeout_s * SECOND_US)
+
+    def seconds(self) -> float:
+        """From now on."""
+        if self._ends_at is None:
+            return math.inf
+        return max(0, self._ends_at - self._clock.now()) / SECOND_US
 
 
 def filtered(limit: int | None, cursor: str | None, filters: Mapping[str, object]) -> dict[str, object]:
     """The query of a list. A filter that is False is said, and `from_` is the API's `from`, which Python keeps."""
     said = {name.removesuffix("_"): "false" if value is False else value for name, value in filters.items()}
     return {"limit": limit, "cursor": cursor, **said}
+
+
+def _may_be_repeated(method: str, headers: Mapping[str, str]) -> bool:
+    return _KEY in headers or (method in _REPEATABLE and _GUARD not in headers)
+
+
+def _asked_s(error: HourhandError) -> float:
+    """For how long the server asked to be left alone."""
+    asked_s: float = getattr(error, "retry_after_s", 0)
+    return asked_s
 
 
 def _is_told(value: object) -> bool:

@@ -19,7 +19,7 @@ class Runs(Endpoints[D]):
 
     @listing
     def list(self, /, *, limit: int = 200, cursor: str | None = None, **filters: object) -> Flow[None]:
-        """Finished runs across jobs in a window of time; filters from, to, job_id, state."""
+        """Finished runs across jobs in a window of time; filters from_, to, job_id, state."""
         return self._pages("/runs", filtered(limit, cursor, filters))
 
     @endpoint

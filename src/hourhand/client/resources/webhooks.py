@@ -5,7 +5,7 @@ from typing import Any
 from urllib.parse import quote
 
 from hourhand.client.flow import D, Document, Flow, endpoint, listing
-from hourhand.client.resources.endpoints import Endpoints
+from hourhand.client.resources.endpoints import Endpoints, filtered
 
 Webhook = str | Mapping[str, Any]
 Delivery = str | Mapping[str, Any]
@@ -61,15 +61,14 @@ class Webhooks(Endpoints[D]):
         self, webhook: Webhook, /, *, limit: int = 200, cursor: str | None = None, **filters: object
     ) -> Flow[None]:
         """Its deliveries, newest first; filter state."""
-        return self._pages(_path(webhook, "/deliveries"), {"limit": limit, "cursor": cursor, **filters})
+        return self._pages(_path(webhook, "/deliveries"), filtered(limit, cursor, filters))
 
     @endpoint
     def deliveries_page(
         self, webhook: Webhook, /, *, limit: int = 50, cursor: str | None = None, **filters: object
     ) -> Flow[Document]:
         """One page of deliveries as it is."""
-        query = {"limit": limit, "cursor": cursor, **filters}
-        return self._ask("GET", _path(webhook, "/deliveries"), query=query)
+        return self._ask("GET", _path(webhook, "/deliveries"), query=filtered(limit, cursor, filters))
 
     @endpoint
     def delivery(self, webhook: Webhook, delivery: Delivery) -> Flow[Document]:
