@@ -69,9 +69,9 @@ def by_sqlite3_begun_by_hand(url: str, call: Call, inside: Inside, caught: bool)
     return first
 
 
-def by_psycopg(url: str, call: Call, inside: Inside, caught: bool) -> bool:
+def by_psycopg(url: str, call: Call, inside: Inside, caught: bool, **options: Any) -> bool:
     first = False
-    with psycopg.connect(url, row_factory=dict_row) as connection:
+    with psycopg.connect(url, row_factory=dict_row, **options) as connection:
         with expected(caught), exactly_once(connection, call) as first:
             if first:
                 connection.execute(EFFECT)
@@ -89,6 +89,10 @@ def by_psycopg_in_a_block(url: str, call: Call, inside: Inside, caught: bool) ->
             inside(first)
         connection.execute(note(call))
     return first
+
+
+def by_raw_psycopg(url: str, call: Call, inside: Inside, caught: bool) -> bool:
+    return by_psycopg(url, call, inside, caught, cursor_factory=psycopg.RawCursor)
 
 
 def by_sqlalchemy(url: str, call: Call, inside: Inside, caught: bool) -> bool:
@@ -127,9 +131,9 @@ async def by_aiosqlite(url: str, call: Call, inside: Inside, caught: bool) -> bo
     return first
 
 
-async def by_async_psycopg(url: str, call: Call, inside: Inside, caught: bool) -> bool:
+async def by_async_psycopg(url: str, call: Call, inside: Inside, caught: bool, **options: Any) -> bool:
     first = False
-    async with await psycopg.AsyncConnection.connect(url, row_factory=dict_row) as connection:
+    async with await psycopg.AsyncConnection.connect(url, row_factory=dict_row, **options) as connection:
         with expected(caught):
             async with exactly_once(connection, call) as first:
                 if first:
@@ -137,6 +141,10 @@ async def by_async_psycopg(url: str, call: Call, inside: Inside, caught: bool) -
                 await asyncio.to_thread(inside, first)
         await connection.execute(note(call))
     return first
+
+
+async def by_raw_async_psycopg(url: str, call: Call, inside: Inside, caught: bool) -> bool:
+    return await by_async_psycopg(url, call, inside, caught, cursor_factory=psycopg.AsyncRawCursor)
 
 
 async def by_asyncpg(url: str, call: Call, inside: Inside, caught: bool) -> bool:
@@ -236,7 +244,9 @@ ON_SQLITE: dict[str, Receiver] = {
 ON_POSTGRES: dict[str, Receiver] = {
     "psycopg": by_psycopg,
     "psycopg, in a block": by_psycopg_in_a_block,
+    "psycopg, raw cursor": by_raw_psycopg,
     "async psycopg": blocking(by_async_psycopg),
+    "async psycopg, raw cursor": blocking(by_raw_async_psycopg),
     "asyncpg": blocking(by_asyncpg),
     "asyncpg pool": blocking(by_a_pool_of_asyncpg),
     "SQLAlchemy connection": by_sqlalchemy,

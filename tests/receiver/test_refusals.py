@@ -15,13 +15,15 @@ import asyncpg
 import psycopg
 import pytest
 import sqlalchemy
+from sqlalchemy.ext.asyncio import AsyncSession, create_async_engine
+from sqlalchemy.orm import Session
 
 from hourhand import EFFECTS_DDL, exactly_once, forget_effects, forget_effects_async
 from hourhand.clock import ManualClock
 from hourhand.core.instant import DAY_US
 from hourhand.errors import Invalid
 from hourhand.receiver.once import FORGET_AT_ONCE
-from tests.receiver.receivers import ON_POSTGRES, ON_SQLITE, dialect, prepare
+from tests.receiver.receivers import ON_POSTGRES, ON_SQLITE, async_dialect, dialect, prepare
 
 NEEDS_A_TRANSACTION = "needs an open transaction"
 
@@ -70,6 +72,36 @@ def test_psycopg_without_a_transaction(postgres_url: str) -> None:
         raise AssertionError("not reached")
 
 
+def test_psycopg_in_pipeline_mode(postgres_url: str) -> None:
+    """There nothing is known before the next sync: a first delivery must not be taken for a second."""
+    prepare(postgres_url)
+    with psycopg.connect(postgres_url) as connection:
+        with (
+            pytest.raises(Invalid, match=r"outside of `conn.pipeline\(\)`"),
+            connection.pipeline(),
+            exactly_once(connection, "k"),
+        ):
+            raise AssertionError("not reached")
+        connection.rollback()
+        with exactly_once(connection, "k") as first:
+            assert first
+
+
+def test_a_driver_that_does_not_say_how_many(memory: sqlite3.Connection) -> None:
+    class Silent(sqlite3.Connection):
+        def execute(self, statement: str, *values: Any) -> Any:
+            cursor = super().execute(statement, *values)
+            return type("Cursor", (), {"rowcount": -1})() if "INSERT" in statement else cursor
+
+    with contextlib.closing(sqlite3.connect(":memory:", factory=Silent)) as connection:
+        for statement in EFFECTS_DDL:
+            connection.execute(statement)
+        with pytest.raises(Invalid, match="cannot tell"), exactly_once(connection, "k"):
+            raise AssertionError("not reached")
+        connection.commit()
+        assert connection.execute("SELECT count(*) FROM hourhand_effects").fetchone() == (0,)
+
+
 async def test_asyncpg_without_a_transaction(postgres_url: str) -> None:
     connection = await asyncpg.connect(postgres_url)
     try:
@@ -92,6 +124,28 @@ def test_sqlalchemy_that_commits_by_itself(on: str, request: pytest.FixtureReque
     ):
         raise AssertionError("not reached")
     engine.dispose()
+
+
+@pytest.mark.parametrize("on", ["sqlite", "postgres"])
+async def test_a_session_that_commits_by_itself(
+    on: str, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    url = str(tmp_path / "r.db") if on == "sqlite" else request.getfixturevalue("postgres_url")
+    prepare(url)
+    engine = sqlalchemy.create_engine(dialect(url), isolation_level="AUTOCOMMIT")
+    with Session(engine) as session:
+        with pytest.raises(Invalid, match=NEEDS_A_TRANSACTION), exactly_once(session, "k"):
+            raise AssertionError("not reached")
+        assert not session.in_nested_transaction(), "what was begun for it is ended"
+        assert session.scalar(sqlalchemy.text("SELECT count(*) FROM hourhand_effects")) == 0
+    engine.dispose()
+    awaited = create_async_engine(async_dialect(url), isolation_level="AUTOCOMMIT")
+    async with AsyncSession(awaited) as awaiting:
+        with pytest.raises(Invalid, match=NEEDS_A_TRANSACTION):
+            async with exactly_once(awaiting, "k"):
+                raise AssertionError("not reached")
+        assert await awaiting.scalar(sqlalchemy.text("SELECT count(*) FROM hourhand_effects")) == 0
+    await awaited.dispose()
 
 
 async def test_the_wrong_kind_of_with(memory: sqlite3.Connection) -> None:

@@ -56,6 +56,20 @@ def test_a_secret_that_is_none_is_the_receivers_own_mistake() -> None:
         verify(headers(), {}, SECRET, clock=CLOCK)  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize("secret", [SECRET.encode(), [SECRET.encode()], [OTHER, None], None, 7])
+def test_a_secret_that_is_no_text(secret: object) -> None:
+    with pytest.raises(
+        TypeError, match="a secret is the text whsec_…, or a list of such texts; got "
+    ) as caught:
+        verify(headers(), b"{}", secret, clock=CLOCK)  # type: ignore[arg-type]
+    assert SECRET[6:] not in str(caught.value)
+
+
+def test_secrets_in_any_collection_do() -> None:
+    for secrets in ((OTHER, SECRET), {OTHER, SECRET}, iter([OTHER, SECRET])):
+        assert verify(headers(), b"{}", secrets, clock=CLOCK) == "J-1@x"  # type: ignore[arg-type]
+
+
 def test_while_secrets_rotate_either_side_may_be_ahead() -> None:
     both = sign([parse_secret(OTHER), parse_secret(SECRET)], "J-1@x", SENT_S, b"{}")
     rotating = {**headers(), "webhook-signature": both}

@@ -8,6 +8,7 @@ its owner has not asked for, and nothing commits one.
 
 import sys
 from collections.abc import Callable, Generator, Mapping
+from contextlib import suppress
 from typing import Any, Protocol, TypeVar
 
 from hourhand.errors import Invalid
@@ -75,21 +76,34 @@ class _Savepoints:
 
 class _Psycopg(_Savepoints):
     def save(self) -> Work[None]:
+        if self._given.info.pipeline_status != 0:
+            raise Invalid(
+                "exactly_once has to know at once whether its row is new; in pipeline mode nothing is known before "
+                "the next sync. Call it outside of `conn.pipeline()`"
+            )
         idle = self._given.info.transaction_status == 0
         if self._given.autocommit and idle:
             raise _no_transaction("with conn.transaction():")
         yield self._given.execute(f"SAVEPOINT {_SAVEPOINT}")
 
     def change(self, statement: str, values: Values) -> Work[int]:
-        cursor = yield self._given.execute(with_percents(statement), values)
+        cursor = self._given.cursor()
+        yield self._sent(cursor, statement, values)
         return int(cursor.rowcount)
 
     def look(self, statement: str, values: Values) -> Work[Any]:
         # Its owner may have asked for rows of another shape.
         cursor = self._given.cursor(row_factory=sys.modules["psycopg"].rows.tuple_row)
-        yield cursor.execute(with_percents(statement), values)
+        yield self._sent(cursor, statement, values)
         row = yield cursor.fetchone()
         return row and row[0]
+
+    def _sent(self, cursor: Any, statement: str, values: Values) -> Any:
+        """By a cursor of the kind that its owner chose: a raw one takes the parameters of PostgreSQL itself."""
+        if not _is_one(cursor, "psycopg.RawCursor") and not _is_one(cursor, "psycopg.AsyncRawCursor"):
+            return cursor.execute(with_percents(statement), values)
+        text, names = with_numbers(statement)
+        return cursor.execute(text, [values[name] for name in names])
 
 
 class _Sqlite(_Savepoints):
@@ -177,8 +191,8 @@ class _Sqlalchemy:
         self._savepoint: Any = None
 
     def save(self) -> Work[None]:
-        connection = self._given
-        if not hasattr(connection, "exec_driver_sql"):
+        connection, is_session = self._given, not hasattr(self._given, "exec_driver_sql")
+        if is_session:
             connection = yield self._given.connection()
         _check_dialect(connection.dialect.name)
         if connection.dialect.name == "sqlite":
@@ -188,7 +202,12 @@ class _Sqlalchemy:
                 yield connection.exec_driver_sql(beginning)
         try:
             self._savepoint = yield self._given.begin_nested()
-        except Exception as error:
+            if is_session:
+                yield self._given.connection()  # only now it sends its savepoint
+        except BaseException as error:
+            if self._savepoint is not None:
+                with suppress(Exception):  # what went wrong first is what its owner has to hear
+                    yield self._savepoint.rollback()
             if getattr(getattr(error, "orig", None), "sqlstate", None) == _NO_TRANSACTION:
                 raise _no_transaction("without the isolation level AUTOCOMMIT") from error
             raise

@@ -72,6 +72,8 @@ class ExactlyOnce:
         try:
             values = {"key": self._key, "attempt": self._attempt or 0, "now_at": self._clock.now()}
             claimed = yield from self._connection.change(effects.CLAIM, values)
+            if claimed < 0:  # a wrong guess would lose the effect, or have it twice
+                raise Invalid("exactly_once cannot tell whether its row is new: the driver does not say it")
             if not claimed:
                 yield from self._check_attempt()
         except BaseException as error:

@@ -1,6 +1,7 @@
 """`verify`: whether a call is genuine, and which run it is about."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 from hourhand.clock import Clock, SystemClock
 from hourhand.core.calls import RUN_HEADER, Headers, by_lower_name
@@ -30,9 +31,7 @@ def verify(
     `body` is what arrived, before any parsing. Give several secrets while one is being replaced. The id
     is also the idempotency key: it is the same whenever the run is tried again.
     """
-    keys = [parse_secret(text) for text in ([secret] if isinstance(secret, str) else secret)]
-    if not keys:
-        raise ValueError("no secret was given, so no call could ever be genuine")
+    keys = _keys_in(secret)
     given = by_lower_name(headers)
     message_id = given.get(RUN_HEADER)
     reason = why_not_signed(
@@ -47,6 +46,21 @@ def verify(
     if reason is not None or message_id is None:
         raise InvalidSignature(reason or f"{RUN_HEADER} is missing")
     return message_id
+
+
+def _keys_in(secret: Any) -> list[bytes]:
+    """What may have signed. Errors show kinds alone: what was given is secret."""
+    one = isinstance(secret, str | bytes) or not isinstance(secret, Iterable)
+    keys = [_key_in(text) for text in ([secret] if one else secret)]
+    if not keys:
+        raise ValueError("no secret was given, so no call could ever be genuine")
+    return keys
+
+
+def _key_in(text: object) -> bytes:
+    if not isinstance(text, str):
+        raise TypeError(f"a secret is the text whsec_…, or a list of such texts; got {type(text).__name__}")
+    return parse_secret(text)
 
 
 def _as_bytes(body: object) -> bytes:
