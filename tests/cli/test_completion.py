@@ -19,6 +19,7 @@ from tests.servers.machine import Unavailable, install_debian_package, skip_or_f
 
 MAIN: Any = typer.main.get_command(build(lambda settings, options: 0))  # type: ignore[arg-type]
 DEADLINE_S = 60
+JOB_ACTS = ("create", "update", "pause", "resume", "delete", "run", "skip", "unskip")
 _numbers = itertools.count()
 
 
@@ -47,12 +48,19 @@ def test_values() -> None:
     assert found("jobs", "create", "x", "--overlap", "q") == ["queue_one", "queue"]
     assert found("jobs", "create", "x", "--overlap=q") == ["--overlap=queue_one", "--overlap=queue"]
     assert found("dlq", "list", "--group-by", "") == ["error", "job"]
+    assert found("jobs", "list", "--state", "") == ["active", "paused", "completed"]
+    assert found("runs", "list", "--state", "R") == ["RUNNING", "RETRYING"]
+    assert found("operations", "create", "re") == ["resume", "requeue"]
+    assert found("deeds", "--action", "job.") == ["job.*", *(f"job.{act}" for act in JOB_ACTS)]
+    assert found("tail", "--type=run.s") == ["--type=run.succeeded", "--type=run.skipped"]
     assert found("jobs", "create", "--note", "--ov") == []  # it is the value of --note
     assert (kind("jobs", "show", ""), kind("why", ""), kind("tail", "--job", "")) == ("job",) * 3
     assert (kind("runs", "show", ""), kind("dlq", "requeue", "a", "")) == ("run", "run")
     assert kind("backfill", "cancel", "") == "backfill"
     assert (kind("apply", ""), kind("apply", "-f", ""), kind("import", "crontab", "")) == ("file",) * 3
     assert kind("next", "x", "--tz", "") == "zone"
+    assert (kind("jobs", "list", "--tag", ""), kind("export", "--set", "")) == ("tag", "set")
+    assert (kind("jobs", "list", "--tenant", ""), kind("quota", "set", "")) == ("tenant",) * 2
     assert kind("jobs", "show", "a", "") is None  # one job only
     assert kind("jobs", "show", "--", "") == "job"
 
@@ -112,6 +120,12 @@ def test_names_that_the_server_knows(hourhand: Any, server: str, jobs: tuple[str
     )
     assert hook in answers("webhooks", "show", hook[:-1])
     assert operation in answers("operations", "cancel", "")
+    with Client(server) as client:
+        fields = {"key": f"{key}/in-a-set", "set": "completed-set", "tags": ["completed-tag"]}
+        client.jobs.apply([{**fields, "cron": "0 9 * * *", "target": "https://example.com"}])
+    assert answers("plan", "--set", "completed-s") == ["completed-set"]
+    assert answers("jobs", "list", "--tag=completed-t") == ["--tag=completed-tag"]
+    assert "default" in answers("jobs", "list", "--tenant", "")
     assert answers("next", "x", "--tz", "Europe/Berl") == ["Europe/Berlin"]
     assert answers("apply", "") == [":files"]
 

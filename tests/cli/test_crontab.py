@@ -1,6 +1,7 @@
 """Crontabs, line by line: what becomes a job, and what is named as lost."""
 
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +9,7 @@ import pytest
 
 from hourhand.cli.files.crontab import Crontab, Reading, read_crontab, split_command
 from hourhand.cli.files.importing import looks_like_user
+from tests.cli.test_progress import Screen
 
 BERLIN = Reading(tz="Europe/Berlin")
 
@@ -241,3 +243,18 @@ def test_bytes_that_are_no_text(hourhand: Any, tmp_path: Path) -> None:
     (tmp_path / "tab").write_bytes(b"# ok\n0 0 * * * \xff\n")
     done = hourhand("import", "crontab", str(tmp_path / "tab"))
     assert (done.code, ":2: is not UTF-8" in done.err) == (2, True)
+
+
+def test_only_keys(hourhand: Any, table: str) -> None:
+    keys = [one["key"] for one in hourhand("import", "crontab", table, "--json").json["jobs"]]
+    assert hourhand("import", "crontab", table, "--lenient", "-q").out.split() == keys
+
+
+def test_it_is_shown_how_far_it_is(hourhand: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = "".join(f"{minute} 0 * * * true {minute}\n" for minute in range(50))
+    (tmp_path / "tab").write_text(lines)
+    screen = Screen(terminal=True)
+    monkeypatch.setattr(sys, "stderr", screen)
+    assert hourhand("import", "crontab", str(tmp_path / "tab")).code == 0
+    assert "\x1b[Kread 50\r" in screen.getvalue()
+    assert "] 100%  50 of 50\r" in screen.getvalue()

@@ -214,3 +214,20 @@ def test_a_file_is_whole_or_not_there(hourhand: Any, server: str, tmp_path: Path
     assert [path.name for path in tmp_path.iterdir()] == ["jobs.yaml"]
     assert hourhand("export", "--format", "toml").code == 2
     assert hourhand("export", "--all", "--tag", "x").code == 2
+
+
+def test_lines_and_ids(hourhand: Any, server: str, tmp_path: Path) -> None:
+    base = {"cron": "0 9 * * *", "target": "https://example.com", "set": "in-forms"}
+    with Client(server) as client:
+        client.jobs.apply([{**base, "key": "forms/b"}, {**base, "key": "forms/a"}])
+        ids = [client.jobs.resolve(key)["job_id"] for key in ("forms/a", "forms/b")]
+    lines = hourhand("export", "--set", "in-forms", "--jsonl").out
+    assert [msgspec.json.decode(line) for line in lines.splitlines()] == [
+        {**base, "key": "forms/a"},
+        {**base, "key": "forms/b"},
+    ]
+    assert hourhand("export", "--set", "in-forms", "--format", "jsonl").out == lines
+    assert hourhand("export", "--set", "in-forms", "-q").out.split() == ids
+    file = tmp_path / "jobs.yaml"
+    assert hourhand("export", "--set", "in-forms", "-q", "-o", str(file)).out == ""
+    assert file.read_text().startswith("set: in-forms")

@@ -1,10 +1,13 @@
 """How commands end when something answers that is not hourhand, or something happens that nobody foresaw."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.cli.test_client import Recorder, recorder, short_pauses
+
+GUIDES = Path(__file__).parents[2] / "docs" / "guides"
 
 __all__ = ["recorder", "short_pauses"]
 
@@ -66,6 +69,29 @@ def test_a_server_with_a_query_is_a_usage_error(hourhand: Any) -> None:
     assert (done.code, "Traceback" in done.err) == (2, False)
 
 
+def test_a_refusal_is_told_once(hourhand: Any, server: str) -> None:
+    made = hourhand("jobs", "create", "once", "--cron", "0 9 * * *", "--url", "https://example.com", "-q")
+    skipped = hourhand("jobs", "skip", made.out.strip(), "2030-01-01T00:00:01Z")
+    assert (skipped.code, skipped.err) == (
+        2,
+        "error: at: expected a time at which the job fires, got 2030-01-01T00:00:01Z; "
+        "the nearest: 2029-12-31T09:00:00Z and 2030-01-01T09:00:00Z\n",
+    )
+    done = hourhand("deeds", "--action", "nope")
+    assert (done.code, done.err.count("\n"), done.err.count("expected an action")) == (2, 1, 1)
+    assert done.err.endswith("webhook.update\n")
+
+
+def test_a_tenant_that_is_none_is_looked_for_where_it_was_given(
+    hourhand: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = "expected a tenant of 1 to 63 small letters"
+    assert hourhand("jobs", "list", "--tenant", "Bad Tenant").err.startswith(f"error: --tenant: {words}")
+    assert hourhand("quota", "set", "A B", "--jobs", "1").err.startswith(f"error: TENANT: {words}")
+    monkeypatch.setenv("HOURHAND_TENANT", "Bad Tenant")
+    assert "HOURHAND_TENANT" in hourhand("jobs", "list").err
+
+
 @pytest.mark.parametrize("form", [[], ["--json"], ["--jsonl"], ["-q"]])
 @pytest.mark.parametrize("wrong", [("--tz", "Mars/Base"), ("--tenant", "a b"), ("--tenant", "ü")])
 def test_what_is_asked_wrongly_is_a_usage_error_in_every_form(
@@ -75,3 +101,14 @@ def test_what_is_asked_wrongly_is_a_usage_error_in_every_form(
     assert hourhand("jobs", "list", "--server", recorder.url, *form).code == 0
     assert hourhand("jobs", "list", "--server", recorder.url, *wrong, *form).code == 2
     assert hourhand(*wrong, "jobs", "list", "--server", recorder.url, *form).code == 2
+
+
+def test_both_guides_name_the_same_commands_that_find_something() -> None:
+    rows = [
+        line
+        for name in ("cli", "operations")
+        for line in (GUIDES / f"{name}.md").read_text("utf-8").splitlines()
+        if line.startswith("| 8 |")
+    ]
+    assert len(rows) == 2
+    assert rows[0] == rows[1]

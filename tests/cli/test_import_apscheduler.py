@@ -1,14 +1,18 @@
 """Jobs of a real APScheduler, read from its database and held against its own fire times."""
 
+import asyncio
 import decimal
 import os
 import pickle
 import sqlite3
+import sys
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
 
+import asyncpg
 import pytest
 from apscheduler.jobstores.sqlalchemy import SQLAlchemyJobStore
 from apscheduler.schedulers.background import BackgroundScheduler
@@ -21,9 +25,13 @@ from hourhand.cli.files.foreign.found import LeftOut
 from hourhand.cli.files.foreign.pickles import Made, read_pickle
 from hourhand.core.instant import parse_duration, parse_instant
 from hourhand.core.schedule import Every, Rule, parse_cron
+from tests.cli.test_progress import Screen
 
 BERLIN = "Europe/Berlin"
 FIRES = 20
+COUNTED = """
+WITH RECURSIVE counted(n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM counted WHERE n < 100000)
+"""
 
 
 def kept(url: str, **jobs: Any) -> None:
@@ -276,3 +284,43 @@ def test_names_of_tables_are_no_statements(hourhand: Any, file: Path) -> None:
     kept(f"sqlite:///{file}", a={"trigger": "cron", "hour": 1})
     done = hourhand("import", "apscheduler", str(file), "--table", "a; DROP TABLE b")
     assert (done.code, "is no name of a table" in done.err) == (2, True)
+
+
+def test_a_table_that_is_too_large_is_refused_and_not_cut_off(hourhand: Any, file: Path) -> None:
+    with closing(sqlite3.connect(file)) as database:
+        database.execute("CREATE TABLE apscheduler_jobs (id TEXT, next_run_time FLOAT, job_state BLOB)")
+        database.execute(f"{COUNTED} INSERT INTO apscheduler_jobs SELECT n, NULL, x'00' FROM counted")
+        database.commit()
+    done = hourhand("import", "apscheduler", str(file), "--lenient")
+    assert (done.code, done.out) == (2, "")
+    assert done.err.startswith("error: apscheduler_jobs has more than 100,000 rows, and no more are read")
+
+
+def test_a_large_table_of_postgresql_is_refused_too(hourhand: Any, postgres_url: str) -> None:
+    async def fill() -> None:
+        connection = await asyncpg.connect(postgres_url)
+        await connection.execute("CREATE TABLE too_many AS SELECT generate_series(0, 100000) AS id")
+        await connection.close()
+
+    asyncio.run(fill())
+    done = hourhand("import", "apscheduler", postgres_url, "--table", "too_many")
+    assert (done.code, "too_many has more than 100,000 rows" in done.err) == (2, True)
+
+
+def test_only_keys(hourhand: Any, file: Path, tmp_path: Path) -> None:
+    hourly = {"trigger": "interval", "hours": 1, "coalesce": False}
+    kept(f"sqlite:///{file}", one=hourly, two=hourly)
+    done = hourhand("import", "apscheduler", str(file), "-q")
+    assert (done.code, done.out, done.err) == (0, "apscheduler/one\napscheduler/two\n", "")
+    written = tmp_path / "jobs.yaml"
+    assert hourhand("import", "apscheduler", str(file), "-q", "-o", str(written)).out == ""
+    assert written.read_text().startswith("set: apscheduler\n")
+
+
+def test_it_is_shown_how_far_it_is(hourhand: Any, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    kept(f"sqlite:///{file}", **{f"job{n}": {"trigger": "cron", "hour": 3} for n in range(50)})
+    screen = Screen(terminal=True)
+    monkeypatch.setattr(sys, "stderr", screen)
+    assert hourhand("import", "apscheduler", str(file)).code == 0
+    assert "\x1b[Kread 50\r" in screen.getvalue()
+    assert "] 100%  50 of 50\r" in screen.getvalue()

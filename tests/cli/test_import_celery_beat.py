@@ -3,8 +3,10 @@
 import os
 import pickle
 import shelve
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -18,6 +20,7 @@ from celery.schedules import crontab, schedule
 from hourhand.cli.files.foreign.cron_text import DAY_NAMES, MONTH_NAMES, values_of
 from hourhand.core.instant import parse_instant
 from hourhand.core.schedule import parse_cron
+from tests.cli.test_import_apscheduler import COUNTED
 
 BERLIN = "Europe/Berlin"
 FIRES = 20
@@ -402,3 +405,44 @@ def test_what_is_no_source(hourhand: Any, source: str, tmp_path: Path, monkeypat
     done = hourhand("import", "celery-beat", source)
     assert done.code in (1, 2)
     assert done.err.startswith("error: ")
+
+
+TABLES = """
+CREATE TABLE django_celery_beat_periodictask (id, name, task, crontab_id, interval_id);
+CREATE TABLE django_celery_beat_crontabschedule (id);
+CREATE TABLE django_celery_beat_intervalschedule (id, every, period);
+CREATE TABLE django_celery_beat_clockedschedule (id);
+CREATE TABLE django_celery_beat_solarschedule (id);
+"""
+
+
+def test_what_django_refers_to_in_vain_is_told_in_words(hourhand: Any, tmp_path: Path) -> None:
+    file = tmp_path / "beat.db"
+    with closing(sqlite3.connect(file)) as database:
+        database.executescript(TABLES)
+        intervals = [(1, 2, "fortnights"), (2, 10**12, "days"), (3, None, "days"), (4, 5, "minutes")]
+        database.executemany("INSERT INTO django_celery_beat_intervalschedule VALUES (?, ?, ?)", intervals)
+        rows = [(1, "lost", "a.b", 99, None), (6, "none", "a.b", None, None)]
+        rows += [(n + 1, f"every{n}", "a.b", None, n) for n, _, _ in intervals]
+        database.executemany("INSERT INTO django_celery_beat_periodictask VALUES (?, ?, ?, ?, ?)", rows)
+        database.commit()
+    jobs, findings = imported(hourhand, file)
+    assert list(jobs) == ["every4"]
+    assert [one.partition(": ")[2] for one in findings] == [
+        "its crontab schedule 99 is not in django_celery_beat_crontabschedule",
+        "its interval is 2 fortnights, which is no length of time",
+        "its interval is 1000000000000 days, which is no length of time",
+        "its interval is None days, which is no length of time",
+        "it has no schedule",
+    ]
+
+
+def test_a_table_of_schedules_that_is_too_large_is_refused(hourhand: Any, tmp_path: Path) -> None:
+    file = tmp_path / "beat.db"
+    with closing(sqlite3.connect(file)) as database:
+        database.executescript(TABLES)
+        database.execute(f"{COUNTED} INSERT INTO django_celery_beat_crontabschedule SELECT n FROM counted")
+        database.commit()
+    done = hourhand("import", "celery-beat", str(file), "--lenient")
+    assert (done.code, done.out) == (2, "")
+    assert "django_celery_beat_crontabschedule has more than 100,000 rows" in done.err

@@ -50,6 +50,22 @@ def test_a_reader_that_has_seen_enough_is_no_error() -> None:
     assert errors == b"every minute, UTC\n"
 
 
+@pytest.mark.parametrize("count", ["1", "10000"])
+def test_no_room_for_the_answer_is_told_as_that(count: str) -> None:
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run(
+            [*HOURHAND, "next", "* * * * *", "-n", count],
+            env=environment(),
+            stdout=full,
+            stderr=subprocess.PIPE,
+            check=False,
+        )
+    assert (done.returncode, done.stderr.splitlines()[1:]) == (
+        1,
+        [b"error: cannot write: No space left on device"],
+    )
+
+
 @pytest.mark.parametrize(("given", "code", "told"), [(3, 3, ""), (None, 0, ""), ("over", 1, "over\n")])
 def test_whoever_ends_the_process_keeps_its_code(
     hourhand, given: int | str | None, code: int, told: str

@@ -2,6 +2,9 @@
 
 import pytest
 
+from tests.cli.test_client import HANG_UP, Recorder, recorder
+
+__all__ = ["recorder"]
 pytestmark = pytest.mark.usefixtures("server")
 
 
@@ -86,6 +89,16 @@ def test_a_running_run_is_cancelled(hourhand, make) -> None:
     assert (watched.code, watched.out.split()[-1]) == (7, "CANCELLED")
     assert hourhand("runs", "cancel", run_id).code == 5
     assert hourhand("runs", "show", run_id).out.splitlines()[1] == "status       CANCELLED"
+
+
+def test_watching_outlasts_a_server_that_is_away(
+    hourhand, recorder: Recorder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hourhand.client.exchange.FIRST_PAUSE_S", 0.001)
+    runs = [(200, {"run_id": "r", "status": state}, {}) for state in ("RUNNING", "SUCCEEDED")]
+    recorder.replies = [runs[0], *[HANG_UP] * 8, runs[1]]
+    done = hourhand("--server", recorder.url, "runs", "watch", "r", "-q")
+    assert (done.code, done.out) == (0, "r\n"), done.err
 
 
 def test_finished_runs_are_listed_by_state_and_job(hourhand, make) -> None:

@@ -185,4 +185,19 @@ def test_frames() -> None:
     assert taken("event: x", "data: not json", "", "data: [1]", "") == []
     frames = Frames(last_id="1")
     assert frames.take("id: 2") is None
+    assert frames.last_id == "1"  # it has not come whole
+    assert frames.take("") is None
     assert frames.last_id == "2"
+
+
+def test_a_frame_that_breaks_off_is_asked_for_again() -> None:
+    frames = Frames(last_id="1")
+    for line in ("id: 2", "event: run.started", 'data: {"a'):
+        assert frames.take(line) is None
+    frames.begin()
+    assert frames.last_id == "1"
+    assert [frames.take(line) for line in ("id: 2", 'data: {"a": 1}', "")][-1] == {
+        "type": "",
+        "id": "2",
+        "a": 1,
+    }

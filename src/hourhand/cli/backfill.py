@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from hourhand.cli.failures import NOT_SUCCEEDED
+from hourhand.cli.failures import NOT_SUCCEEDED, waiting_for
 from hourhand.cli.job_view import job_of, with_id
 from hourhand.cli.jobs import JobName
 from hourhand.cli.options import Call, command
@@ -161,7 +161,11 @@ def progress(backfill: Mapping[str, Any]) -> str:
 def _watch(call: Call, made: Mapping[str, Any], timeout_s: float | None) -> int:
     """Tell of its progress until it is over; 7 if not all of it succeeded."""
     last, seen = made, 0
-    with Progress("ran", made["total"], wanted=call.out.form is Form.PEOPLE) as bar:
+    ident = made["backfill_id"]
+    with (
+        waiting_for(ident, f"hourhand backfill show {ident}"),
+        Progress("ran", made["total"], wanted=call.out.form is Form.PEOPLE) as bar,
+    ):
         for last in call.client.backfills.watch(made, timeout_s=timeout_s):
             bar.add(last["done"] - seen)
             seen = last["done"]

@@ -23,7 +23,13 @@ def deeds(
         str | None,
         typer.Option(metavar="JOB", help="Only to this job: id, key or name; a deleted one by its id."),
     ] = None,
-    by: Annotated[str | None, typer.Option(metavar="WHO", help="Only by this one.")] = None,
+    by: Annotated[
+        str | None,
+        typer.Option(
+            metavar="WHO",
+            help="Only by this one, as WHO shows them: a token with its id, such as ci:T-0d3x8m2k7q1vt.",
+        ),
+    ] = None,
     action: Annotated[
         str | None, typer.Option(metavar="ACTION", help="Only this, such as job.delete, or job.* for all.")
     ] = None,

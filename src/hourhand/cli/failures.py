@@ -1,6 +1,9 @@
 """Errors as people, scripts and shells meet them: words or problem+json on stderr, and an exit code."""
 
+import errno
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -19,6 +22,7 @@ TIMED_OUT = 9
 INTERRUPTED = 130
 DEBUG = "HOURHAND_DEBUG"  # set: what nobody foresaw is shown with its traceback
 _LONGEST_WORDS = 300
+_NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
 
 
 class Usage(HourhandError):
@@ -35,6 +39,23 @@ class StillRunning(TimeoutError):
     def __init__(self, words: str, run_id: str) -> None:
         super().__init__(f"{words}; go on with `hourhand runs watch {run_id}`")
         self.run_id = run_id
+
+
+class Interrupted(HourhandError):
+    """Ctrl-C while a command waited; what it made goes on."""
+
+    code = "interrupted"
+    status = 499
+    exit_code = INTERRUPTED
+
+
+@contextmanager
+def waiting_for(ident: str, look: str) -> Iterator[None]:
+    """Ctrl-C within names what was waited for, as a timeout does: whoever made it has its id from here alone."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise Interrupted(f"interrupted; {ident} goes on, see `{look}`") from None
 
 
 def report(error: Exception, out: Output, *, traces: bool = False) -> int:
@@ -56,6 +77,10 @@ def report(error: Exception, out: Output, *, traces: bool = False) -> int:
             problem |= {"run_id": error.run_id} if isinstance(error, StillRunning) else {}
         case _ if traces:
             raise error
+        case OSError() if error.errno in _NO_ROOM and error.filename is None:  # of a stream, mostly stdout
+            told = f"cannot write: {error.strerror}"
+            words, code = [f"error: {told}"], 1
+            problem = {"title": "Cannot write", "status": 500, "code": "cannot_write", "detail": told}
         case _:
             problem, words, code = *_unforeseen(error), 1
     if out.form is Form.JSON:
@@ -76,13 +101,18 @@ def _unforeseen(error: Exception) -> tuple[dict[str, Any], list[str]]:
 def _words(error: HourhandError) -> list[str]:
     first, *rest = error.message.split("\n")
     lines = [f"error: {first}", *rest]
+    begun = re.sub("^[/?]", "", first)
     for fault in error.faults if isinstance(error, Invalid) else ():
         field = re.sub("^[/?]", "", fault.pointer).replace("/", ".") or "the document"
         told = fault.expected in first and (not fault.hint or fault.hint in first)
         if not told:
             got = f", got {fault.got}" if fault.got else ""
             hint = f"; {fault.hint}" if fault.hint else ""
-            lines.append(f"  {field}: expected {fault.expected}{got}{hint}")
+            words = f"{field}: expected {fault.expected}{got}{hint}"
+            if words.startswith(begun):  # the message was cut, or says less than its fault
+                lines[0], begun = f"error: {words}", words
+            else:
+                lines.append(f"  {words}")
     if isinstance(error, WrongToken):
         lines.append(
             "  the token is read from HOURHAND_TOKEN; an admin makes one with `hourhand token create`"

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from hourhand.cli.failures import NOT_SUCCEEDED, Usage
+from hourhand.cli.failures import NOT_SUCCEEDED, Usage, waiting_for
 from hourhand.cli.options import Call, command
 from hourhand.cli.output import Column, Form
 from hourhand.cli.paging import Cursor, Limit
@@ -173,7 +173,11 @@ def _watch(call: Call, made: Mapping[str, Any], timeout_s: float | None) -> int:
     """Tell of its progress until it is over; 7 if something could not be done."""
     last = made
     total = made["matched"] if made["matched_is_exact"] else None
-    with Progress(made["action"], total, wanted=call.out.form is Form.PEOPLE) as bar:
+    ident = made["operation_id"]
+    with (
+        waiting_for(ident, f"hourhand operations show {ident}"),
+        Progress(made["action"], total, wanted=call.out.form is Form.PEOPLE) as bar,
+    ):
         seen = 0
         for last in call.client.operations.watch(made, timeout_s=timeout_s):
             looked_at = last["done"] + last["left_alone"] + last["failed"]

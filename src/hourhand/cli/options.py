@@ -80,6 +80,11 @@ class Call:
     def client(self) -> "Client":
         """A client of the server; imported only now, since commands without one start faster."""
         from hourhand.client import Client
+        from hourhand.core.access import TENANT_WORDS, is_tenant
+
+        named = (self.tenant or "").strip()
+        if named and not is_tenant(named):  # not shown: it may be something secret at the wrong place
+            raise Usage(f"--tenant: expected {TENANT_WORDS}")
 
         return Client(self.server, tenant=self.tenant, retries=1)
 

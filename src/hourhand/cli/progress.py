@@ -1,12 +1,16 @@
 """How far long work is, on a terminal only, and gone when it is done."""
 
 import sys
+from collections.abc import Iterable, Iterator
 from types import TracebackType
-from typing import Self
+from typing import Self, TypeVar
 
 BAR_WIDTH = 24
 _STEPS = 200  # how often a bar is drawn, at most
 _STRIDE = 50  # and how seldom, where nobody knows the end
+
+
+T = TypeVar("T")
 
 
 class Progress:
@@ -38,6 +42,12 @@ class Progress:
         self._drawn = self._done
         sys.stderr.write(f"\r\x1b[K{self._line()}")
         sys.stderr.flush()
+
+    def each(self, items: Iterable[T]) -> Iterator[T]:
+        """The items, one more done with each."""
+        for item in items:
+            yield item
+            self.add(1)
 
     @property
     def shows(self) -> bool:

@@ -10,6 +10,7 @@ from hourhand.cli.failures import Usage
 from hourhand.cli.options import Call, command
 from hourhand.cli.output import Column
 from hourhand.cli.paging import Cursor, Limit
+from hourhand.core.access import TENANT_WORDS, is_tenant
 
 _VALUE = re.compile(r"\d{1,13}")
 _WORDS = {"none": 0, "default": None}
@@ -56,7 +57,7 @@ def set_quota(
         str | None, typer.Option(metavar=_METAVAR, help="Days for which ended runs can be read.")
     ] = None,
 ) -> None:
-    """Set what a tenant may have; what is not named stays. none: no limit, default: as the settings say."""
+    """Set what a tenant may have; what is not named stays. none or 0: no limit, default: as the settings say."""
     given = {
         "jobs": jobs,
         "runs_per_minute": runs_per_minute,
@@ -67,6 +68,8 @@ def set_quota(
     changes = {name: _value(name, text) for name, text in given.items() if text is not None}
     if not changes:
         raise Usage("name at least one limit, such as --jobs 10000")
+    if not is_tenant(of):
+        raise Usage(f"TENANT: expected {TENANT_WORDS}")
     call.tenant = of
     system = call.client.system
     done = system.set_quota(of, dry_run=call.dry_run, **{**system.quota()["own"], **changes})

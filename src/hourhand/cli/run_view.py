@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from hourhand.cli.failures import NOT_SUCCEEDED, StillRunning, Usage
+from hourhand.cli.failures import NOT_SUCCEEDED, StillRunning, Usage, waiting_for
 from hourhand.cli.job_view import job_of, upstream, waits_for, with_id
 from hourhand.cli.options import Call
 from hourhand.cli.output import Form
@@ -75,11 +75,12 @@ def _watched(call: Call, run_id: str, timeout_s: float | None) -> Mapping[str, A
     seen: _Seen = ("", 0, False, False, None)
     run: Mapping[str, Any] = {}
     try:
-        for run in call.client.runs.watch(run_id, timeout_s=timeout_s):
-            if call.out.form is Form.LINES:
-                call.out.document(run, run_id, lambda: None)
-            if people:
-                seen = _news(call, run, seen)
+        with waiting_for(run_id, f"hourhand runs watch {run_id}"):
+            for run in call.client.runs.watch(run_id, timeout_s=timeout_s):
+                if call.out.form is Form.LINES:
+                    call.out.document(run, run_id, lambda: None)
+                if people:
+                    seen = _news(call, run, seen)
     except TimeoutError as error:
         raise StillRunning(str(error), run_id) from None
     if people:

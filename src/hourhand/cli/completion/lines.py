@@ -8,8 +8,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from hourhand.core.deeds import names_of_acts
+from hourhand.core.lifecycle import State
+from hourhand.core.model import JobState
+from hourhand.core.operation import Action
+from hourhand.ports.events import EventType
+
 JOB, RUN, BACKFILL, FILE, ZONE = "job", "run", "backfill", "file", "zone"
 TOKEN, WEBHOOK, OPERATION = "token", "webhook", "operation"
+SET, TAG, TENANT = "set", "tag", "tenant"
 _KINDS = (  # the first word that stands in what the help calls a value
     (re.compile(r"\bJOB\b"), JOB),
     (re.compile(r"\bRUN\b"), RUN),
@@ -19,7 +26,9 @@ _KINDS = (  # the first word that stands in what the help calls a value
     (re.compile(r"\bOPERATION\b"), OPERATION),
     (re.compile(r"\b(FILE|DIR|SOURCE|DATABASE)\b"), FILE),
     (re.compile(r"\bZONE\b"), ZONE),
+    (re.compile(r"\bTENANT\b"), TENANT),
 )
+_KINDS_OF_FLAGS = {"--set": SET, "--tag": TAG, "--tenant": TENANT}
 _CHOICES = re.compile(r"\[?([a-z_]+(?:\|[a-z_]+)+)\]?")
 _WORDS = {
     "--priority": ("HIGH", "MEDIUM", "LOW"),
@@ -30,6 +39,13 @@ _WORDS = {
     "--gap": ("after", "skip", "shift"),
     "--fold": ("auto", "first", "second", "both"),
     "--method": ("POST", "GET", "PUT", "PATCH", "DELETE"),
+}
+_WORDS_OF = {  # where a name means something else at another command
+    ("jobs", "list", "--state"): tuple(JobState),
+    ("runs", "list", "--state"): tuple(State),
+    ("operations", "create", "action"): tuple(Action),
+    ("deeds", "--action"): tuple(names_of_acts()),
+    ("tail", "--type"): ("run.*", "job.*", *EventType),
 }
 
 
@@ -144,8 +160,12 @@ def _option(command: Any, name: str) -> Any:
 def _values(place: Place, parameter: Any) -> None:
     named = parameter.metavar or ""
     for flag in parameter.opts:
-        if flag in _WORDS:
-            place.found = [(word, "") for word in _WORDS[flag]]
+        words = _WORDS_OF.get((*place.path, flag), _WORDS.get(flag))
+        if words is not None:
+            place.found = [(str(word), "") for word in words]
+            return
+        if flag in _KINDS_OF_FLAGS:
+            place.kind = _KINDS_OF_FLAGS[flag]
             return
     if choices := _CHOICES.fullmatch(named):
         place.found = [(word, "") for word in choices[1].split("|")]

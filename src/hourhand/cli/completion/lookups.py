@@ -4,7 +4,19 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import Any
 
-from hourhand.cli.completion.lines import BACKFILL, JOB, OPERATION, RUN, TOKEN, WEBHOOK, ZONE, Place
+from hourhand.cli.completion.lines import (
+    BACKFILL,
+    JOB,
+    OPERATION,
+    RUN,
+    SET,
+    TAG,
+    TENANT,
+    TOKEN,
+    WEBHOOK,
+    ZONE,
+    Place,
+)
 from hourhand.core.instant import DAY_US, format_instant
 
 PATIENCE_S = 1.0
@@ -88,6 +100,22 @@ def _operations(client: Any, place: Place) -> Iterator[tuple[str, str]]:
         yield one["operation_id"], f"{one['action']} {one['state']}"
 
 
+def _sets(client: Any, place: Place) -> Iterator[tuple[str, str]]:
+    for name in sorted({job["set"] for job in client.jobs.page(limit=MOST)["data"]} - {None}):
+        yield name, ""
+
+
+def _tags(client: Any, place: Place) -> Iterator[tuple[str, str]]:
+    for name in sorted({tag for job in client.jobs.page(limit=MOST)["data"] for tag in job["tags"]}):
+        yield name, ""
+
+
+def _tenants(client: Any, place: Place) -> Iterator[tuple[str, str]]:
+    """For those who run the system."""
+    for one in client.system.tenants_page(limit=MOST)["data"]:
+        yield one["tenant"], ""
+
+
 _ASKED: dict[str, Callable[[Any, Place], Iterator[tuple[str, str]]]] = {
     JOB: _jobs,
     RUN: _runs,
@@ -95,4 +123,7 @@ _ASKED: dict[str, Callable[[Any, Place], Iterator[tuple[str, str]]]] = {
     TOKEN: _tokens,
     WEBHOOK: _webhooks,
     OPERATION: _operations,
+    SET: _sets,
+    TAG: _tags,
+    TENANT: _tenants,
 }

@@ -87,7 +87,11 @@ def export(
     output: Output = None,
     form: Annotated[
         str | None,
-        typer.Option("--format", metavar="yaml|json", help="How it is written; yaml, with --json json."),
+        typer.Option(
+            "--format",
+            metavar="yaml|json|jsonl",
+            help="How it is written; else as --json or --jsonl says, or yaml.",
+        ),
     ] = None,
     assign_keys: Annotated[
         bool, typer.Option("--assign-keys", help="Give jobs without a key one; else they are left out.")

@@ -17,7 +17,8 @@ from typing import IO, Any, NamedTuple
 import msgspec
 
 from hourhand.cli.failures import FINDINGS, Usage
-from hourhand.cli.files.compact import Defaults, compact
+from hourhand.cli.files.compact import compact
+from hourhand.cli.files.defaults import Defaults
 from hourhand.cli.files.listing import all_jobs
 from hourhand.cli.files.yaml_text import yaml_block
 from hourhand.cli.options import Call
@@ -27,7 +28,7 @@ from hourhand.cli.text import clean, plural
 from hourhand.errors import Conflict, Invalid, NotFound
 
 MOST_TOLD = 20
-FORMATS = ("yaml", "json")
+_FORMATS = {Form.JSON: "json", Form.LINES: "jsonl"}  # where --format does not say
 
 
 class _Place(NamedTuple):
@@ -42,15 +43,19 @@ class _Place(NamedTuple):
 def run_export(
     call: Call, filters: Mapping[str, str | None], output: str | None, form: str | None, *, assign_keys: bool
 ) -> int:
-    """Write all jobs that the filters choose; the exit code."""
-    form = form or ("json" if call.out.form is Form.JSON else "yaml")
-    if form not in FORMATS:
-        raise Usage(f"--format: expected one of {', '.join(FORMATS)}, got {form!r}")
+    """Write all jobs that the filters choose, or with -q and no file just their ids; the exit code."""
+    form = form or _FORMATS.get(call.out.form, "yaml")
+    if form not in _WRITERS:
+        raise Usage(f"--format: expected one of {', '.join(_WRITERS)}, got {form!r}")
     with tempfile.TemporaryFile() as spool:
         places, keyless = _gather(call, filters, spool, assign_keys=assign_keys)
         if filters.get("set") and not filters.get("tag") and not places and not keyless:
             raise NotFound(f"no job belongs to the set {filters['set']!r}")
         places.sort()
+        if call.out.form is Form.IDS and output is None:
+            for place in places:
+                call.out.line(place.job_id)
+            return _tell_keyless(call, keyless)
         keys = {place.job_id: place.key for place in places}
         defaults = Defaults(call.client)
 
@@ -61,7 +66,7 @@ def run_export(
                 yield compact(job, defaults, _parent_keys(call, keys))
 
         with opened(output) as file:
-            (_write_yaml if form == "yaml" else _write_json)(file, places, documents)
+            _WRITERS[form](file, places, documents)
     call.out.note(f"{plural(len(places), 'job')} exported" + (f" to {output}" if output else ""))
     return _tell_keyless(call, keyless)
 
@@ -129,6 +134,15 @@ def _write_json(file: IO[str], places: list[_Place], documents: Documents) -> No
         file.write("[\n" if index == 0 else ",\n")
         file.write(msgspec.json.format(msgspec.json.encode(document), indent=2).decode())
     file.write("\n]\n" if places else "[]\n")
+
+
+def _write_lines(file: IO[str], places: list[_Place], documents: Documents) -> None:
+    """One job on each line."""
+    for document in documents(iter(places)):
+        file.write(msgspec.json.encode(document).decode() + "\n")
+
+
+_WRITERS = {"yaml": _write_yaml, "json": _write_json, "jsonl": _write_lines}
 
 
 @contextmanager

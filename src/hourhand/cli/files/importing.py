@@ -18,6 +18,7 @@ from hourhand.cli.files.refusals import refused_by_limits, refused_by_server
 from hourhand.cli.files.yaml_text import yaml_block
 from hourhand.cli.options import Call
 from hourhand.cli.output import Form
+from hourhand.cli.progress import Progress
 from hourhand.cli.text import clean, plural, shortened
 
 MAX_BYTES = 16 * 1024 * 1024
@@ -49,9 +50,10 @@ def run_import(call: Call, asked: Import) -> int:
         )
     if asked.apply and asked.output:
         raise Usage("give either --output or --apply")
-    crontab = _read(asked)
+    told = call.out.form is Form.PEOPLE
+    crontab = _read(asked, told=told)
     if not asked.apply:
-        crontab.leave_out(refused_by_limits(_wanted(asked, crontab)))
+        crontab.leave_out(refused_by_limits(_wanted(asked, crontab), told=told))
     elif asked.lenient or not crontab.findings:
         crontab.leave_out(refused_by_server(call.client, _wanted(asked, crontab)))
     for finding in crontab.findings if asked.apply or call.out.form is not Form.JSON else ():
@@ -65,6 +67,9 @@ def run_import(call: Call, asked: Import) -> int:
         return apply_wanted(call, wanted, wish, dry_run=call.dry_run)
     if call.out.form in (Form.JSON, Form.LINES):
         call.out.document(_document(asked, crontab), None, lambda: None)
+    elif call.out.form is Form.IDS and not asked.output:
+        for job in crontab.jobs:
+            call.out.line(str(job.document["key"]))
     else:
         with opened(asked.output) as file:
             _write(file, asked, crontab)
@@ -72,7 +77,7 @@ def run_import(call: Call, asked: Import) -> int:
     return FINDINGS if blocked else 0
 
 
-def _read(asked: Import) -> Crontab:
+def _read(asked: Import, *, told: bool) -> Crontab:
     crontab = Crontab()
     user = asked.as_user or getpass.getuser()
     reading = Reading(
@@ -82,8 +87,9 @@ def _read(asked: Import) -> Crontab:
         home=_home(user) if asked.user or asked.system or asked.as_user else None,
         is_user=None if asked.user or asked.system else looks_like_user,
     )
-    for name, text in _texts(asked):
-        read_crontab(name, text.split("\n"), reading, crontab)
+    with Progress("read", wanted=told) as progress:
+        for name, text in _texts(asked):
+            read_crontab(name, progress.each(text.split("\n")), reading, crontab)
     return crontab
 
 

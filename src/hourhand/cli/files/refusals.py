@@ -11,6 +11,7 @@ import msgspec
 from hourhand.cli.files.changing import would_fail
 from hourhand.cli.files.documents import Wanted
 from hourhand.cli.files.faults import words_of
+from hourhand.cli.progress import Progress
 from hourhand.core.instant import parse_duration, parse_given_instant
 from hourhand.core.model import (
     CronTiming,
@@ -33,9 +34,10 @@ def refused_by_server(client: "Client", wanted: Wanted) -> dict[str, str]:
     return {key: _reason(error) for key, error in would_fail(client, wanted).items()}
 
 
-def refused_by_limits(wanted: Wanted) -> dict[str, str]:
+def refused_by_limits(wanted: Wanted, *, told: bool) -> dict[str, str]:
     """Why, by the key of each job that no server takes whose limits are not set."""
-    found = {key: _fault_of(job.document) for key, job in wanted.jobs.items()}
+    with Progress("checked", len(wanted.jobs), wanted=told) as progress:
+        found = {key: _fault_of(job.document) for key, job in progress.each(wanted.jobs.items())}
     return {key: reason for key, reason in found.items() if reason is not None}
 
 

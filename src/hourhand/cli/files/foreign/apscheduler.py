@@ -11,6 +11,7 @@ from hourhand.cli.files.foreign.cron_text import Values, days_text
 from hourhand.cli.files.foreign.databases import Row, is_database, read_tables
 from hourhand.cli.files.foreign.found import Carried, Found, LeftOut, key_of, label_of, plain
 from hourhand.cli.files.foreign.pickles import Made, read_pickle
+from hourhand.cli.progress import Progress
 from hourhand.core.instant import SECOND_US, format_duration, parse_duration
 from hourhand.core.model import MAX_CONCURRENCY
 from hourhand.core.schedule import ScheduleError, parse_cron
@@ -31,12 +32,12 @@ _NTH = {0: "#1", 1: "#2", 2: "#3", 3: "#4", 4: "#5", 5: "L"}
 Lose = Callable[[str], None]
 
 
-def carry_jobs(source: str, table: str, set_name: str, found: Found) -> None:
+def carry_jobs(source: str, table: str, set_name: str, found: Found, progress: Progress) -> None:
     """Make a job of each row, or say why there is none."""
     if not is_database(source):
         raise Usage(f"{source}: expected the database of a SQLAlchemyJobStore, a file of SQLite or a URL")
     (rows,) = read_tables(source, table)
-    for row in sorted(rows, key=lambda row: str(row["id"])):
+    for row in progress.each(sorted(rows, key=lambda row: str(row["id"]))):
         place = f"{table} {row['id']!r}"
         losses: list[str] = []
         try:

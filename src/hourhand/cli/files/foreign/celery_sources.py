@@ -76,8 +76,7 @@ def _from_module(source: str, tz: str | None, found: Found) -> Iterator[Entry]:
                     options=fields.get("options") or {},
                 )
             except (KeyError, TypeError, AttributeError, LeftOut) as error:
-                words = f"it has no {error}" if isinstance(error, KeyError) else str(error)
-                found.lose(str(name), words, left_out=True)
+                found.lose(str(name), _words_of(error), left_out=True)
 
 
 def _imported(source: str) -> Any:
@@ -140,7 +139,7 @@ def _from_file(source: str, tz: str | None, found: Found) -> Iterator[Entry]:
         try:
             yield _pickled(str(name), made, zone)
         except (LeftOut, ValueError, TypeError, IndexError) as error:
-            found.lose(str(name), str(error), left_out=True)
+            found.lose(str(name), _words_of(error), left_out=True)
 
 
 def _pickled(name: str, made: Any, zone: str) -> Entry:
@@ -229,7 +228,7 @@ def _word(key: str | bytes) -> str:
 
 
 def _from_django(source: str, found: Found) -> Iterator[Entry]:
-    tables = [TABLE, *(f"django_celery_beat_{kind}schedule" for kind in _SCHEDULES)]
+    tables = [TABLE, *map(_table_of, _SCHEDULES)]
     tasks, *schedules = read_tables(source, *tables)
     by_id = {kind: {row["id"]: row for row in rows} for kind, rows in zip(_SCHEDULES, schedules, strict=True)}
     for row in sorted(tasks, key=lambda row: row["id"]):
@@ -237,13 +236,20 @@ def _from_django(source: str, found: Found) -> Iterator[Entry]:
         try:
             yield _of_row(place, row, by_id)
         except (LeftOut, KeyError, ValueError, TypeError) as error:
-            found.lose(place, str(error), left_out=True)
+            found.lose(place, _words_of(error), left_out=True)
+
+
+def _table_of(kind: str) -> str:
+    return f"django_celery_beat_{kind}schedule"
 
 
 def _of_row(place: str, row: Row, by_id: Mapping[str, Mapping[int, Row]]) -> Entry:
     kind = next((kind for kind in _SCHEDULES if row.get(f"{kind}_id") is not None), None)
     if kind is None:
         raise LeftOut("it has no schedule")
+    schedule_id = row[f"{kind}_id"]
+    if schedule_id not in by_id[kind]:
+        raise LeftOut(f"its {kind} schedule {schedule_id} is not in {_table_of(kind)}")
     options = {
         name: row.get(name) for name in ("queue", "exchange", "routing_key", "priority", "expire_seconds")
     }
@@ -253,7 +259,7 @@ def _of_row(place: str, row: Row, by_id: Mapping[str, Mapping[int, Row]]) -> Ent
         place=place,
         name=row["name"],
         task=row["task"],
-        schedule=_stored(kind, by_id[kind][row[f"{kind}_id"]]),
+        schedule=_stored(kind, by_id[kind][schedule_id]),
         args=_json(row.get("args"), "args", []),
         kwargs=_json(row.get("kwargs"), "kwargs", {}),
         options=options,
@@ -274,7 +280,7 @@ def _stored(kind: str, row: Row) -> CronFields | Interval | Clocked | Other:
                 **{name: str(row[name]) for name in names}, tz=str(row.get("timezone") or "UTC")
             )
         case "interval":
-            return Interval(every=timedelta(**{row["period"]: row["every"]}))
+            return Interval(every=_length(row["every"], row["period"]))
         case "clocked":
             at = _instant(row["clocked_time"])
             if at is None:
@@ -282,6 +288,13 @@ def _stored(kind: str, row: Row) -> CronFields | Interval | Clocked | Other:
             return Clocked(at=at)
         case _:
             return Other(words=_SOLAR)
+
+
+def _length(count: Any, period: Any) -> timedelta:
+    try:
+        return timedelta(**{period: count})
+    except (TypeError, OverflowError):
+        raise LeftOut(f"its interval is {count!r} {period}, which is no length of time") from None
 
 
 def _json(text: Any, what: str, default: Any) -> Any:
@@ -300,3 +313,13 @@ def _instant(value: Any) -> datetime | None:
         return None
     at = value if isinstance(value, datetime) else datetime.fromisoformat(str(value))
     return at.replace(tzinfo=UTC) if at.tzinfo is None else at
+
+
+def _words_of(error: Exception) -> str:
+    """Why nothing is made of an entry; what Python says of a value that nobody expected is no sentence by itself."""
+    match error:
+        case LeftOut():
+            return str(error)
+        case KeyError():
+            return f"it has no {error}"
+    return f"it is not as beat keeps entries: {error}"

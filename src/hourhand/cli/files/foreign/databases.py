@@ -38,7 +38,7 @@ def shown(source: str) -> str:
 
 
 def read_tables(source: str, *tables: str) -> list[list[Row]]:
-    """All rows of some tables; Usage where one is not there."""
+    """All rows of some tables; Usage where one is not there, or has too many."""
     for table in tables:
         if not _NAME.fullmatch(table):
             raise Usage(f"{table!r} is no name of a table")
@@ -73,8 +73,7 @@ def _from_sqlite(path: str, tables: tuple[str, ...]) -> list[list[Row]]:
     with closing(_opened(path)) as database:
         try:
             return [
-                [dict(row) for row in database.execute(f"SELECT * FROM {table} LIMIT {MAX_ROWS}")]  # noqa: S608 -- a checked name
-                for table in tables
+                _whole(table, [dict(row) for row in database.execute(_statement(table))]) for table in tables
             ]
         except sqlite3.Error as error:
             raise Usage(f"cannot read {path}: {error}") from None
@@ -92,10 +91,23 @@ async def _from_postgres(url: str, tables: tuple[str, ...]) -> list[list[Row]]:
         raise Unavailable(f"cannot connect to {masked_store_url(url)}: {error}") from None
     try:
         return [
-            [dict(row) for row in await connection.fetch(f"SELECT * FROM {table} LIMIT {MAX_ROWS}")]  # noqa: S608 -- a checked name
+            _whole(table, [dict(row) for row in await connection.fetch(_statement(table))])
             for table in tables
         ]
     except asyncpg.PostgresError as error:
         raise Usage(f"cannot read {masked_store_url(url)}: {error}") from None
     finally:
         await connection.close()
+
+
+def _statement(table: str) -> str:
+    """One row more than is taken, since a table that was cut off must not look like a whole one."""
+    return f"SELECT * FROM {table} LIMIT {MAX_ROWS + 1}"  # noqa: S608 -- a checked name
+
+
+def _whole(table: str, rows: list[Row]) -> list[Row]:
+    if len(rows) > MAX_ROWS:
+        raise Usage(
+            f"{table} has more than {MAX_ROWS:,} rows, and no more are read at once; nothing was imported"
+        )
+    return rows

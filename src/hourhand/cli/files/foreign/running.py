@@ -37,8 +37,7 @@ def import_celery_beat(call: Call, asked: Wanting, via_celery: str | None) -> in
     found = Found(source=shown(asked.source))
     with Progress("read", wanted=call.out.form is Form.PEOPLE) as progress:
         entries = read_entries(asked.source, call.tz, found)
-        progress.add(len(entries))
-        carry_entries(entries, found, asked.set_name, via_celery)
+        carry_entries(progress.each(entries), found, asked.set_name, via_celery)
     return _finish(call, asked, found)
 
 
@@ -47,7 +46,8 @@ def import_apscheduler(call: Call, asked: Wanting, table: str) -> int:
     from hourhand.cli.files.foreign.apscheduler import carry_jobs
 
     found = Found(source=shown(asked.source))
-    carry_jobs(asked.source, table, asked.set_name, found)
+    with Progress("read", wanted=call.out.form is Form.PEOPLE) as progress:
+        carry_jobs(asked.source, table, asked.set_name, found, progress)
     return _finish(call, asked, found)
 
 
@@ -58,7 +58,7 @@ def _finish(call: Call, asked: Wanting, found: Found) -> int:
         raise Usage(f"there are {len(found.jobs):,} jobs; at most {MAX_JOBS:,} can be imported at once")
     found.keep_first()
     if not asked.apply:
-        found.leave_out(refused_by_limits(_wanted(asked, found)))
+        found.leave_out(refused_by_limits(_wanted(asked, found), told=call.out.form is Form.PEOPLE))
     elif asked.lenient or not found.losses:
         found.leave_out(refused_by_server(call.client, _wanted(asked, found)))
     for loss in found.losses if asked.apply or call.out.form is not Form.JSON else ():
@@ -72,6 +72,9 @@ def _finish(call: Call, asked: Wanting, found: Found) -> int:
         return apply_wanted(call, wanted, wish, dry_run=call.dry_run)
     if call.out.form in (Form.JSON, Form.LINES):
         call.out.document(_document(asked, found), None, lambda: None)
+    elif call.out.form is Form.IDS and not asked.output:
+        for job in found.jobs:
+            call.out.line(str(job.document["key"]))
     else:
         with opened(asked.output) as file:
             _write(file, asked, found)
