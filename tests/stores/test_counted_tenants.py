@@ -34,7 +34,7 @@ def rows(first: int, tenant: str, *timings: Any) -> list[dict[str, Any]]:
             created_at=0,
             updated_at=0,
         )
-        values = job_values(job, version_from=0, clock_id=number, attend_at=None, lane=1)
+        values = job_values(job, clock_id=number, attend_at=None, lane=1)
         del values["rate"]
         found.append(values)
     return found

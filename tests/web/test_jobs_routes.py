@@ -293,6 +293,27 @@ async def test_what_changes_nothing_makes_no_version(client: httpx2.AsyncClient)
     assert stale.status_code == 412, "also where it would change nothing"
 
 
+async def test_what_is_asked_for_again_holds_from_when_it_was_promised(
+    client: httpx2.AsyncClient, clock: ManualClock
+) -> None:
+    """Whoever had no answer asks again, and may rely on what is told then: times before it come to nothing."""
+    job_id = await create(client, key="billing/daily")
+    weekly = {**DAILY, "key": "billing/daily", "cron": "0 9 * * 1"}
+    for method, where, body in (
+        ("POST", f"/v1/jobs/{job_id}/pause", None),
+        ("POST", f"/v1/jobs/{job_id}/resume", None),
+        ("PATCH", f"/v1/jobs/{job_id}", {"cron": "0 7 * * *"}),
+        ("PUT", f"/v1/jobs/{job_id}", weekly),
+        ("PUT", "/v1/jobs/by-key/billing/daily", {**weekly, "paused": True}),
+    ):
+        first, second = [(await client.request(method, where, json=body)).json() for _ in range(2)]
+        assert first == second, (method, where)
+        clock.advance(HOUR_US)
+        third = (await client.request(method, where, json=body)).json()
+        assert third["version"] == first["version"]
+        assert third["effective_from"] > first["effective_from"], "by then it holds anyway"
+
+
 async def test_what_was_read_can_be_put_back(client: httpx2.AsyncClient) -> None:
     job_id = await create(client, tags=["x"], retry={"max": 9}, paused=True, note="INC-42")
     before = (await client.get(f"/v1/jobs/{job_id}")).json()

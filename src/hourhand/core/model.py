@@ -201,6 +201,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     tenant: str
     spec: JobSpec
     version: int = 1
+    version_from: int = 0  # from when on this version holds, which may be yet to come
     state: JobState = JobState.ACTIVE
     note: str | None = None
     paused_until: int | None = None

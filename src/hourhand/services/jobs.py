@@ -283,7 +283,7 @@ class Jobs:
             if is_there is False:
                 raise Outdated(f"there is a job with the key {key!r} already, at version {job.version}")
             if expected_version is None and _is_already(job, change(job, now_at)):
-                return Changed(job=job, effective_from=now_at), False
+                return _as_it_is(job, now_at), False
             try:
                 changed = await self.update(
                     tenant,
@@ -484,7 +484,7 @@ class Jobs:
         edit = decide(job, now_at)
         becomes = (edit.spec, edit.paused, edit.note, edit.paused_until)
         is_so = becomes == (job.spec, job.state is JobState.PAUSED, job.note, job.paused_until)
-        return Changed(job=job, effective_from=now_at) if is_so else None
+        return _as_it_is(job, now_at) if is_so else None
 
     async def _would_create(
         self,
@@ -585,6 +585,11 @@ def _found(skip: Skip | None) -> Skip:
 
 def _key_taken(key: str | None) -> Conflict:
     return Conflict(f"the key {key!r} belongs to another job")
+
+
+def _as_it_is(job: Job, now_at: int) -> Changed:
+    """What whoever asks for it again is told: no earlier than what was promised the first time."""
+    return Changed(job=job, effective_from=max(now_at, job.version_from))
 
 
 def _is_already(job: Job, new: NewJob) -> bool:

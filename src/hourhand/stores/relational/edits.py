@@ -198,10 +198,8 @@ async def _apply(tx: Tx, settings: Settings, record: JobRecord, old: Job, edit: 
     if _moves_times(old, edit):
         job, clock_id = await _retime(tx, enrolment, record, old, edit, lane, cut)
         await rewire(tx, old.id, old.spec.timing, edit.spec.timing, cut)
-        effective_from = version_from = cut
     else:
         job, clock_id = await _keep_times(tx, enrolment, record, old, edit, lane)
-        effective_from = version_from = max(tx.now_at, record.version_from)
     attend = attend_at(job, settings.keep_us)
     await _keep_version(tx, record)
     if job.spec.set_name != old.spec.set_name:
@@ -211,11 +209,11 @@ async def _apply(tx: Tx, settings: Settings, record: JobRecord, old: Job, edit: 
     await note_jobs(tx, change_kind(old, job), [job])
     note = job.note if job.note != old.note else None
     await note_deed(tx, job.tenant, edit.act, job_id=job.id, version=job.version, note=note)
-    values = job_values(job, version_from=version_from, clock_id=clock_id, attend_at=attend, lane=lane)
+    values = job_values(job, clock_id=clock_id, attend_at=attend, lane=lane)
     await tx.run("replace_job", values)  # last, for it holds what is counted of the tenant
     await check_edit(tx, settings, job.tenant, record.spec, values["spec"])
     tx.hints |= {Hint.JOBS, Hint.RUNS}
-    return Changed(job=job, effective_from=effective_from)
+    return Changed(job=job, effective_from=job.version_from)
 
 
 def _moves_times(old: Job, edit: JobEdit) -> bool:
@@ -236,7 +234,7 @@ async def _retime(
     versions[-1] = msgspec.structs.replace(versions[-1], to_at=cut)
     since = first_since(edit.spec, cut)
     until = last_time(edit.spec, edit.spec.rule, since, used_runs(versions), paused=edit.paused)
-    job = await _next_version(tx, old, edit, since=since, until=until)
+    job = _next_version(tx, old, edit, from_at=cut, since=since, until=until)
     await keep_skips(tx, job, cut)
     timing = edit.spec.timing
     if timing != old.spec.timing:
@@ -257,18 +255,20 @@ async def _keep_times(
     tx: Tx, enrolment: Enrolment, record: JobRecord, old: Job, edit: JobEdit, lane: int
 ) -> tuple[Job, int | None]:
     """The new version fires at the same times."""
-    job = await _next_version(tx, old, edit, since=old.since, until=old.until)
+    from_at = max(tx.now_at, old.version_from)
+    job = _next_version(tx, old, edit, from_at=from_at, since=old.since, until=old.until)
     if record.clock_id is not None:
         await tx.run("drop_member", (record.clock_id, old.id))
         enrolment.add_member(record.clock_id, job, lane)
     return job, record.clock_id
 
 
-async def _next_version(tx: Tx, old: Job, edit: JobEdit, since: int, until: int) -> Job:
+def _next_version(tx: Tx, old: Job, edit: JobEdit, *, from_at: int, since: int, until: int) -> Job:
     return msgspec.structs.replace(
         old,
         spec=edit.spec,
         version=old.version + 1,
+        version_from=from_at,
         state=JobState.PAUSED if edit.paused else JobState.ACTIVE,
         note=edit.note,
         paused_until=edit.paused_until,

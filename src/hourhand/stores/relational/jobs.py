@@ -211,6 +211,7 @@ async def _new_job(tx: Tx, draft: JobDraft) -> Job:
         id=draft.id,
         tenant=draft.tenant,
         spec=draft.spec,
+        version_from=tx.now_at,
         state=JobState.PAUSED if draft.paused else JobState.ACTIVE,
         note=draft.note,
         paused_until=draft.paused_until,
@@ -225,7 +226,7 @@ async def _job_row(tx: Tx, settings: Settings, enrolment: Enrolment, job: Job) -
     lane = await lane_for(tx, job.spec, job.tenant, enrolment.pools)
     clock_id = enrol(enrolment, job, lane)
     attend = attend_at(job, settings.keep_us)
-    values = job_values(job, version_from=tx.now_at, clock_id=clock_id, attend_at=attend, lane=lane)
+    values = job_values(job, clock_id=clock_id, attend_at=attend, lane=lane)
     return tuple(values.values())
 
 

@@ -83,6 +83,7 @@ def job_of(record: JobRecord, state: JobState | None = None) -> Job:
         tenant=record.tenant,
         spec=decode_spec(record.spec),
         version=record.version,
+        version_from=record.version_from,
         state=state,
         note=record.note,
         paused_until=record.paused_until,
@@ -107,9 +108,7 @@ def gap_of(row: Sequence[Any]) -> Gap:
     )
 
 
-def job_values(
-    job: Job, *, version_from: int, clock_id: int | None, attend_at: int | None, lane: int
-) -> dict[str, Any]:
+def job_values(job: Job, *, clock_id: int | None, attend_at: int | None, lane: int) -> dict[str, Any]:
     """The columns of a job's row, by name."""
     spec = job.spec
     return {
@@ -118,7 +117,7 @@ def job_values(
         "key": spec.key,
         "name": spec.name,
         "version": job.version,
-        "version_from": version_from,
+        "version_from": job.version_from,
         "paused": int(job.state is JobState.PAUSED),
         "note": job.note,
         "paused_until": job.paused_until,
