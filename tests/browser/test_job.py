@@ -115,6 +115,23 @@ def test_a_job_is_deleted_by_keyboard_and_not_when_one_thinks_again(tab: Tab, se
     assert server.api.call("GET", f"/jobs/{job}").status == 404
 
 
+def test_a_dialog_that_is_opened_before_the_last_one_has_told_that_it_closed_stays(
+    tab: Tab, server: Server
+) -> None:
+    """The browser tells of it a moment later, which a quick Enter after Esc comes before."""
+    page = tab.open(f"/jobs/{server.job('asked-twice')}")
+    delete = actions(page).get_by_role("button", name="Delete")
+    delete.click()
+    told = page.get_by_role("dialog").evaluate_handle(
+        "dialog => ({closed: new Promise(tell => dialog.addEventListener('close', () => setTimeout(tell, 100)))})"
+    )
+    delete.evaluate("button => { document.querySelector('dialog').close(); button.click(); }")
+    told.evaluate("told => told.closed")
+    page.get_by_role("dialog").get_by_role("button", name="Keep it as it is").click()
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    expect(delete).to_be_focused()
+
+
 def test_versions_say_what_differs(tab: Tab, server: Server) -> None:
     job = server.job("versions")
     server.api.expect(200, "PATCH", f"/jobs/{job}", {"timeout": "7m"})

@@ -3,9 +3,11 @@ import { html, signal, useEffect, useId, useRef, useState } from "../html.js";
 import { Problem } from "../api.js";
 
 export const open = signal(null);
+let shown = 0;
 
 export function show(component, properties = {}) {
-  open.value = { component, properties };
+  shown += 1;
+  open.value = { component, properties, key: shown };
 }
 
 export function close() {
@@ -21,13 +23,20 @@ export function isOpen() {
 
 export function DialogHost() {
   if (!open.value) return null;
-  const { component: Component, properties } = open.value;
-  return html`<${Component} ...${properties} />`;
+  const { component: Component, properties, key } = open.value;
+  return html`<${Component} key=${key} ...${properties} />`;
+}
+
+// Closes the dialog that it is called in, and no other that has taken its place meanwhile.
+function useLeave() {
+  const mine = useRef(open.peek());
+  return () => open.peek() === mine.current && close();
 }
 
 export function Dialog({ title, children, wide = false, onSubmit, actions }) {
   const place = useRef(null);
   const id = useId();
+  const leave = useLeave();
   useEffect(() => {
     const before = document.activeElement;
     place.current.showModal();
@@ -38,8 +47,8 @@ export function Dialog({ title, children, wide = false, onSubmit, actions }) {
     event.preventDefault();
     onSubmit?.();
   };
-  const backdrop = (event) => event.target === place.current && close();
-  return html`<dialog ref=${place} class=${wide ? "wide" : ""} aria-labelledby=${id} onClose=${close} onClick=${backdrop}>
+  const backdrop = (event) => event.target === place.current && leave();
+  return html`<dialog ref=${place} class=${wide ? "wide" : ""} aria-labelledby=${id} onClose=${leave} onClick=${backdrop}>
     <form method="dialog" onSubmit=${submit}>
       <h2 id=${id}>${title}</h2>
       ${children}
@@ -53,6 +62,7 @@ export function Confirm({ title, children, verb, danger = false, typed = null, a
   const [busy, setBusy] = useState(false);
   const [error, setError] = useState(null);
   const [word, setWord] = useState("");
+  const leave = useLeave();
   const ready = !typed || word.trim() === typed;
   const submit = async () => {
     if (busy || !ready) return;
@@ -60,7 +70,7 @@ export function Confirm({ title, children, verb, danger = false, typed = null, a
     setError(null);
     try {
       await act();
-      close();
+      leave();
     } catch (failure) {
       setError(failure instanceof Problem ? failure.message : String(failure));
       setBusy(false);
