@@ -1,7 +1,7 @@
 """Guides as sessions: their commands are run one after another against a real server, and print what the guide says.
 
 A block that begins with the name of a file in a comment is that file. In what is printed, … stands for what differs
-from day to day. A guide takes part by being named below.
+from day to day. The receivers that guides show have a port of the test's own. A guide takes part by being named below.
 """
 
 import base64
@@ -10,7 +10,7 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -33,6 +33,7 @@ GUIDES: dict[str, tuple[str, ...]] = {
     "webhooks": (),
     "why": ("--allow-shell",),
 }  # and how their server is started
+RECEIVER_PORTS = ("9071", "9072")  # of everybody's; other tests may be showing the same
 DEADLINE_S = 60
 SECRET = {
     "HOURHAND_TARGETS_SIGNING_SECRET": "whsec_"
@@ -65,15 +66,19 @@ def server(tmp_path: Path, guide: str) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("guide", GUIDES)
-def test_what_a_guide_shows_is_what_happens(guide: str, server: str, tmp_path: Path) -> None:
+def test_what_a_guide_shows_is_what_happens(
+    guide: str, server: str, unused_tcp_port_factory: Callable[[], int], tmp_path: Path
+) -> None:
     folder = tmp_path / "here"
     folder.mkdir()
+    own = {port: str(unused_tcp_port_factory()) for port in RECEIVER_PORTS}
     for block in guide_blocks(guide):
+        text = with_own(block.text, own)
         if block.language != "console":
-            if named := file_named_by(block.text):
-                (folder / named).write_text(block.text)
+            if named := file_named_by(text):
+                (folder / named).write_text(text)
             continue
-        for line, expected in steps(block.text):
+        for line, expected in steps(text):
             printed = run(line, folder, server)
             assert re.fullmatch(pattern(expected), printed), f"{line}\nprinted:\n{printed}\nsays:\n{expected}"
 
@@ -83,6 +88,11 @@ def guide_blocks(guide: str) -> list[Block]:
     found = [block for block in blocks(*_TOGETHER) if block.document == path]
     assert any(block.language == "console" for block in found)
     return found
+
+
+def with_own(text: str, own: Mapping[str, str]) -> str:
+    """A guide's text with what the test has of its own in place of what is everybody's."""
+    return re.sub("|".join(map(re.escape, own)), lambda found: own[found[0]], text)
 
 
 def file_named_by(text: str) -> str | None:

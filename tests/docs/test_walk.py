@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.docs.test_sessions import file_named_by, guide_blocks, pattern, steps
+from tests.docs.test_sessions import file_named_by, guide_blocks, pattern, steps, with_own
 from tests.servers.postgres import PostgresServer
 
 GUIDE = "teams"
@@ -68,7 +68,7 @@ def test_a_newcomer_gets_to_a_cluster_for_two_teams(
     own = {DATABASE: server.create_database()}
     own |= {port: str(unused_tcp_port_factory()) for port in (API_PORT, RECEIVER_PORT)}
     for block in guide_blocks(GUIDE):
-        text = re.sub("|".join(map(re.escape, own)), lambda found: own[found[0]], block.text)
+        text = with_own(block.text, own)
         if block.language != "console":
             if named := file_named_by(text):
                 (tmp_path / named).write_text(text)
