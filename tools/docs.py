@@ -123,7 +123,7 @@ LIMITS = (
     Limit("a file of jobs", "cli.files.sources", "MAX_FILE_BYTES", "B"),
     Limit("dead letters that one request changes", "services.runs", "MAX_AT_ONCE"),
     Limit("rows that one page of a list looks at", "stores.relational.reading", "_SCAN"),
-    Limit("of a list by tag", "stores.relational.reading", "_TAG_SCAN"),
+    Limit("of a list by tag, or by a name that many begin with", "stores.relational.reading", "_LOOK"),
     Limit("jobs that `count=estimate` counts", "stores.relational.reading", "MOST_COUNTED"),
     Limit("ended runs of a job around a time that `why` looks at", "stores.relational.facts", "_AROUND"),
     Limit("live ones", "stores.relational.facts", "_MOST_LIVE"),

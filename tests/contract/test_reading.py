@@ -345,14 +345,17 @@ async def test_a_ping_is_answered(scene: Scene) -> None:
     assert await scene.store.now() == scene.now
 
 
-async def test_a_tag_is_found_by_pages_that_look_at_a_bounded_number(
-    scene: Scene, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("sought", [JobQuery(tag='a"b'), JobQuery(name_prefix="report-")])
+async def test_what_is_looked_for_is_found_by_pages_that_look_at_a_bounded_number(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch, sought: JobQuery
 ) -> None:
-    monkeypatch.setattr("hourhand.stores.relational.reading._TAG_SCAN", 4)
-    tagged = [await scene.create(spec(tags=('a"b',) if n % 3 == 0 else ("ab",))) for n in range(20)]
-    await scene.create(spec(tags=('a"b',)), tenant="other")
+    monkeypatch.setattr("hourhand.stores.relational.reading._LOOK", 4)
+    monkeypatch.setattr("hourhand.stores.relational.reading.WIDE_PREFIX", 3)
+    fitting, other = spec(tags=('a"b',), name="report-7"), spec(tags=("ab",), name="repair")
+    made = [await scene.create(fitting if n % 3 == 0 else other) for n in range(20)]
+    await scene.create(fitting, tenant="other")
     found: list[int] = []
-    query, pages = JobQuery(tag='a"b', limit=2), 0
+    query, pages = msgspec.structs.replace(sought, limit=2), 0
     while True:
         page = await scene.store.list_jobs("default", query)
         found += [job.id for job in page.jobs]
@@ -360,7 +363,7 @@ async def test_a_tag_is_found_by_pages_that_look_at_a_bounded_number(
         if page.next_before_id is None:
             break
         query = msgspec.structs.replace(query, before_id=page.next_before_id)
-    assert found == [job.id for job in reversed(tagged) if 'a"b' in job.spec.tags]
+    assert found == [job.id for job in reversed(made[::3])]
     assert pages >= 5
 
 

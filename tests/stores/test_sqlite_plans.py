@@ -92,7 +92,7 @@ def test_planned_is_searched_by_key_or_index(
         ("graph_jobs", ("default", "[1]"), "INTEGER PRIMARY KEY (rowid=?)"),
         (
             "named_page",
-            {"tenant": "default", "low": "a", "high": "b", "before": 1, "limit": 1, "wide": 9},
+            {"tenant": "default", "low": "a", "high": "b", "before": 1, "limit": 1},
             "COVERING INDEX jobs_name (tenant=? AND name>? AND name<?)",
         ),
     ],

@@ -26,11 +26,11 @@ from hourhand.stores.relational.rows import (
 from hourhand.stores.relational.skips import skips_of
 from hourhand.stores.relational.tx import Tx
 
-WIDE_PREFIX = 10_000  # from so many jobs on, the newest are looked through instead of the named put in order
+WIDE_PREFIX = 5_000  # from so many jobs on, the newest are looked through instead of the named put in order
 MOST_COUNTED = 100_000  # jobs, where somebody asks how many there are
 _NEWEST_ID = (1 << 63) - 1
 _SCAN = 5_000  # rows that one page may look at before it answers with less
-_TAG_SCAN = 10_000  # rows that a page of a tag looks at
+_LOOK = 10_000  # rows that the database itself looks through for one page
 _DISORDER_US = 10 * SECOND_US  # outcomes are committed this much later than they finished, hardly more
 _MAX_GAPS = 100
 _MAX_WAITS = 1_000  # runs of one job that wait for their parents, which are shown
@@ -51,8 +51,8 @@ async def find_jobs(tx: Tx, tenant: str, text: str, limit: int) -> list[Job]:
 
 async def list_jobs(tx: Tx, tenant: str, query: JobQuery) -> JobPage:
     """A page of jobs, newest first; looks at a bounded number of rows."""
-    if query.tag is not None and query.set_name is None and not query.name_prefix and not query.failing:
-        return await _tagged_jobs(tx, tenant, query, query.tag)
+    if (text := await _text_sought(tx, tenant, query)) is not None:
+        return await _jobs_with_text(tx, tenant, query, text)
     before = _NEWEST_ID if query.before_id is None else query.before_id
     found: list[Job] = []
     looked = 0
@@ -73,14 +73,22 @@ async def list_jobs(tx: Tx, tenant: str, query: JobQuery) -> JobPage:
     return JobPage(jobs=tuple(found), next_before_id=before)
 
 
-async def _tagged_jobs(tx: Tx, tenant: str, query: JobQuery, tag: str) -> JobPage:
-    """A page of jobs with a tag: the database looks through the next ones, which costs far less than reading them."""
+async def _text_sought(tx: Tx, tenant: str, query: JobQuery) -> str | None:
+    """What the text of those that fit holds, where no index leads to them."""
+    if query.failing or query.set_name is not None:
+        return None
+    if query.name_prefix:
+        bounds = _name_bounds(query.name_prefix)
+        named = await tx.one("count_named", (tenant, *bounds, WIDE_PREFIX + 1))
+        return '"name":' + _as_text(query.name_prefix)[:-1] if named[0] > WIDE_PREFIX else None
+    return None if query.tag is None else _as_text(query.tag)
+
+
+async def _jobs_with_text(tx: Tx, tenant: str, query: JobQuery, text: str) -> JobPage:
+    """A page for which the database looks through the next jobs, which costs far less than reading them."""
     before = _NEWEST_ID if query.before_id is None else query.before_id
     most = max(query.limit * 2, 100)
-    rows = [
-        JobRecord(*row)
-        for row in await tx.all("tagged_page", (before, tenant, _as_text(tag), _TAG_SCAN, most))
-    ]
+    rows = [JobRecord(*row) for row in await tx.all("jobs_with_text", (before, tenant, text, _LOOK, most))]
     live = await _live_among(tx, rows)
     found: list[Job] = []
     for record in rows:
@@ -91,8 +99,8 @@ async def _tagged_jobs(tx: Tx, tenant: str, query: JobQuery, tag: str) -> JobPag
                 return JobPage(jobs=tuple(found), next_before_id=record.id)
     if len(rows) == most:
         return JobPage(jobs=tuple(found), next_before_id=rows[-1].id)
-    looked, last = await tx.one("look_end", (before, tenant, _TAG_SCAN))
-    return JobPage(jobs=tuple(found), next_before_id=last if looked == _TAG_SCAN else None)
+    looked, last = await tx.one("look_end", (before, tenant, _LOOK))
+    return JobPage(jobs=tuple(found), next_before_id=last if looked == _LOOK else None)
 
 
 async def count_jobs(tx: Tx, tenant: str, query: JobQuery) -> JobCount:
@@ -214,16 +222,16 @@ async def _job_rows(tx: Tx, tenant: str, query: JobQuery, before: int, size: int
         return await tx.all("set_page", (before, tenant, query.set_name, size))
     if query.name_prefix:
         low, high = _name_bounds(query.name_prefix)
-        bounds = {"low": low, "high": high, "wide": WIDE_PREFIX}
-        return await tx.all("named_page", {"tenant": tenant, "before": before, "limit": size, **bounds})
+        bounds = {"low": low, "high": high, "before": before}
+        return await tx.all("named_page", {"tenant": tenant, "limit": size, **bounds})
     if query.state is JobState.PAUSED:
         return await tx.all("paused_page", (before, tenant, size))
     return await tx.all("jobs_page", (before, tenant, size))
 
 
-def _as_text(tag: str) -> str:
-    """A tag as it stands in the text of a spec."""
-    return msgspec.json.encode(tag).decode()
+def _as_text(word: str) -> str:
+    """A tag or name as it stands in the text of a spec."""
+    return msgspec.json.encode(word).decode()
 
 
 def _name_bounds(prefix: str) -> tuple[str, str]:

@@ -55,7 +55,7 @@ SELECT * FROM job_records WHERE id = ANY (ARRAY(
 SELECT * FROM job_records WHERE (tenant, id) < ($2, $1) AND (tenant, id) >= ($2, 0)
 ORDER BY tenant DESC, id DESC LIMIT $3;
 
--- tagged_page: of the next jobs of a tenant those whose text holds a tag, newest first
+-- jobs_with_text: of the next jobs of a tenant those whose text holds another, newest first
 SELECT * FROM (
     SELECT * FROM job_records WHERE (tenant, id) < ($2, $1) AND (tenant, id) >= ($2, 0)
     ORDER BY tenant DESC, id DESC LIMIT $4::bigint) AS looked_at
@@ -95,18 +95,12 @@ SELECT * FROM unnest($1::text[], $2::text[], $3::bigint[]) ON CONFLICT DO NOTHIN
 -- drop_from_set: a job leaves its set
 DELETE FROM job_sets WHERE tenant = $1 AND set_name = $2 AND job_id = $3;
 
--- named_page: jobs whose name begins so, newest first; where too many do, all jobs, for the caller to choose from
+-- named_page: jobs whose name begins so, newest first. The limit is there for the planner, which else may walk through all
+-- jobs by their ids; so many there are not
 WITH named AS MATERIALIZED (
-    SELECT id FROM jobs WHERE tenant = :tenant AND name >= :low AND name < :high
-    ORDER BY tenant, name LIMIT :wide::bigint + 1),
-wide AS MATERIALIZED (SELECT count(*) > :wide::bigint AS is_so FROM named)
-(SELECT * FROM job_records WHERE id = ANY (ARRAY(
-    SELECT id FROM named WHERE id < :before::bigint AND NOT (SELECT is_so FROM wide)
-    ORDER BY id DESC LIMIT :limit)))
-UNION ALL
-(SELECT * FROM job_records WHERE (SELECT is_so FROM wide)
-    AND (tenant, id) < (:tenant, :before::bigint) AND (tenant, id) >= (:tenant, 0)
-    ORDER BY tenant DESC, id DESC LIMIT :limit)
+    SELECT id FROM jobs WHERE tenant = :tenant AND name >= :low AND name < :high ORDER BY tenant, name LIMIT 1000000)
+SELECT * FROM job_records WHERE id = ANY (ARRAY(
+    SELECT id FROM named WHERE id < :before::bigint ORDER BY id DESC LIMIT :limit::bigint))
 ORDER BY id DESC;
 
 -- failing_page: jobs with something in dead letters or retrying, newest first

@@ -46,7 +46,7 @@ SELECT * FROM job_records WHERE id IN (SELECT id FROM jobs WHERE tenant = ? AND 
 -- jobs_page: jobs of a tenant, newest first
 SELECT * FROM job_records WHERE id < ? AND tenant = ? ORDER BY id DESC LIMIT ?;
 
--- tagged_page: of the next jobs of a tenant those whose text holds a tag, newest first
+-- jobs_with_text: of the next jobs of a tenant those whose text holds another, newest first
 SELECT * FROM (SELECT * FROM job_records WHERE id < ?1 AND tenant = ?2 ORDER BY id DESC LIMIT ?4)
 WHERE instr(spec, ?3) > 0 ORDER BY id DESC LIMIT ?5;
 
@@ -78,17 +78,9 @@ INSERT INTO job_sets (tenant, set_name, job_id) VALUES (?, ?, ?) ON CONFLICT DO 
 -- drop_from_set: a job leaves its set
 DELETE FROM job_sets WHERE tenant = ? AND set_name = ? AND job_id = ?;
 
--- named_page: jobs whose name begins so, newest first; where very many do, all jobs, for the caller to choose from
-WITH wide (is_so) AS MATERIALIZED (
-    SELECT EXISTS (SELECT 1 FROM jobs WHERE tenant = :tenant AND name >= :low AND name < :high LIMIT 1 OFFSET :wide))
+-- named_page: jobs whose name begins so, newest first
 SELECT r.* FROM (
-    SELECT * FROM (
-        SELECT id FROM jobs WHERE tenant = :tenant AND +id < :before AND name >= :low
-            AND name < (SELECT iif(is_so, :low, :high) FROM wide) ORDER BY +id DESC LIMIT :limit)
-    UNION ALL
-    SELECT * FROM (
-        SELECT id FROM jobs WHERE tenant = :tenant AND id < (SELECT iif(is_so, :before, 0) FROM wide) ORDER BY id DESC LIMIT :limit)
-    ) AS n
+    SELECT id FROM jobs WHERE tenant = :tenant AND +id < :before AND name >= :low AND name < :high ORDER BY +id DESC LIMIT :limit) AS n
 CROSS JOIN job_records AS r ON r.id = n.id ORDER BY r.id DESC;
 
 -- failing_page: jobs with something in dead letters or retrying, newest first; leaps from job to job, however many letters each has
