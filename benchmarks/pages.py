@@ -24,7 +24,7 @@ from prometheus_client import CollectorRegistry
 from benchmarks._cluster import migrate
 from benchmarks._postgres import postgres
 from benchmarks._report import Report, Size, below, options_of, percentile
-from benchmarks._system import NOOP, scratch
+from benchmarks._system import NOOP, quiet, scratch
 from hourhand.clock import SystemClock
 from hourhand.core.identity import parse_job_id
 from hourhand.core.instant import DAY_US, MINUTE_US
@@ -189,6 +189,7 @@ async def _measure(report: Report, kind: str, place: str) -> None:
         )
         transport = httpx2.ASGITransport(app=app)
         async with httpx2.AsyncClient(transport=transport, base_url="http://127.0.0.1:7070") as client:
+            quiet()
             for tenant in (LARGE, SMALL):
                 await _measure_tenant(report, kind, client, tenant)
 
