@@ -131,8 +131,8 @@ def test_a_killed_interpreter_takes_its_server_along() -> None:
     )
     ended = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True)
     pid, home = ended.stdout.split()
-    wait_until("end of the server", lambda: not Path(home).exists(), ANSWER_S)
-    assert not is_running(int(pid))
+    wait_until("end of the server", lambda: not is_running(int(pid)), ANSWER_S)
+    wait_until("end of its files", lambda: not Path(home).exists(), ANSWER_S)
 
 
 def test_without_any_program_the_reason_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
