@@ -11,6 +11,7 @@ from benchmarks._report import RESULTS, shown
 
 README = Path(__file__).parent / "README.md"
 BEGIN, END = "<!-- results -->", "<!-- end of results -->"
+MOST_OPEN = 40  # figures; a longer table is folded up
 
 
 def main() -> None:
@@ -34,8 +35,11 @@ def _table(result: dict[str, Any]) -> str:
         f"`{result['command']}`, {result['taken_at'][:10]}. {machine}{state}.",
     ]
     if result["figures"]:
-        lines += ["", "| figure | median | rounds | goal |", "|---|---|---|---|"]
-        lines += [_row(figure) for figure in result["figures"]]
+        rows = ["| figure | median | rounds | goal |", "|---|---|---|---|", *map(_row, result["figures"])]
+        if len(result["figures"]) > MOST_OPEN:
+            summary = f"<summary>{len(result['figures'])} figures</summary>"
+            rows = ["<details>", summary, "", *rows, "", "</details>"]
+        lines += ["", *rows]
     if result["notes"]:
         lines += ["", "```", *result["notes"], "```"]
     return "\n".join([*lines, ""])
