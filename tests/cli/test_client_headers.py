@@ -7,7 +7,7 @@ import pytest
 
 from hourhand.client import AsyncClient, Client
 from hourhand.errors import HourhandError, Invalid
-from tests.cli.test_client import HANG_UP, OK, Recorder, Reply, ask, problem, recorder, short_pauses
+from tests.cli.recorder import HANG_UP, OK, Recorder, Reply, ask, problem, recorder, short_pauses
 
 __all__ = ["ask", "recorder", "short_pauses"]
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.cli.test_client import Recorder, recorder, short_pauses
+from tests.cli.recorder import Recorder, recorder, short_pauses
 
 GUIDES = Path(__file__).parents[2] / "docs" / "guides"
 

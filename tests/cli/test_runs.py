@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.cli.test_client import HANG_UP, Recorder, recorder
+from tests.cli.recorder import HANG_UP, Recorder, recorder
 
 __all__ = ["recorder"]
 pytestmark = pytest.mark.usefixtures("server")

@@ -12,7 +12,7 @@ import pytest
 from hourhand.client import AsyncClient, Client, Unreachable
 from hourhand.client.streams import Splitter
 from hourhand.errors import Invalid, NotAllowed
-from tests.cli.test_client import BUSY, Recorder, ask, problem, recorder, short_pauses
+from tests.cli.recorder import BUSY, Recorder, ask, problem, recorder, short_pauses
 from tests.cli.test_tail import client, document, first_id
 from tests.servers.tcp_proxy import TcpProxy
 

@@ -17,7 +17,7 @@ from hourhand.client.exchange import Patience
 from hourhand.client.flow import Answer, Item, Line, Pause
 from hourhand.client.problems import Unreachable
 from hourhand.errors import Invalid
-from tests.cli.test_client import Recorder, recorder
+from tests.cli.recorder import Recorder, recorder
 from tests.servers.tcp_proxy import TcpProxy
 
 __all__ = ["recorder"]
