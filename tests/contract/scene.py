@@ -13,7 +13,7 @@ from hourhand.core.plan import expected_times, plan_clock
 from hourhand.core.run import ClaimedRun, RunView, Settlement
 from hourhand.core.schedule import parse_key
 from hourhand.ports.store import Changed, Claim, ClaimRequest, Cursor, JobEdit, Store
-from tests.contract.builders import draft, outcome
+from tests.contract.builders import draft, once, outcome, spec
 from tests.contract.checker import assert_covered
 from tests.contract.harness import LEAD_US, Harness, Tables, at
 
@@ -55,6 +55,12 @@ class Scene:
         [job] = await self.store.create_jobs([draft(spec, **fields)])
         assert isinstance(job, Job), job
         return job
+
+    async def many(self, count: int, due_s: float = 0, **fields: Any) -> list[Job]:
+        """So many one-time jobs, all due at once."""
+        tenant = str(fields.pop("tenant", DEFAULT_TENANT))
+        drafts = [draft(spec(once(at(due_s)), **fields), tenant=tenant) for _ in range(count)]
+        return [job for job in await self.store.create_jobs(drafts) if isinstance(job, Job)]
 
     async def twin(self, job: Job, **fields: Any) -> Job:
         """Another job on the same clock: the same rule in the same segment."""

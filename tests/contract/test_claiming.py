@@ -1,35 +1,25 @@
-"""Claims: who gets which runs, when, in which order; and when it pays to ask again."""
+"""Claims: who gets which runs, when, in which order; and when it pays to ask again. Whose turn it is: test_claiming_turns.py."""
 
 import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from hourhand.core.identity import BACKGROUND, class_of_lane, tenant_lane
-from hourhand.core.instant import HOUR_US, SECOND_US
-from hourhand.core.lanes import BRIEF_LEAD_US
+from hourhand.core.instant import SECOND_US
 from hourhand.core.lifecycle import Event
 from hourhand.core.model import FOREVER, Delivery, Job, Misfire, MisfirePolicy, Priority, Trigger
 from hourhand.core.run import ClaimedRun
 from hourhand.ports.store import Cursor, Hint, LeaseLost
-from tests.contract.builders import draft, every, once, spec
+from tests.contract.builders import every, once, spec
 from tests.contract.checker import assert_sound
 from tests.contract.harness import LEAD_US, at
 from tests.contract.scene import Scene
-
-
-async def many(scene: Scene, count: int, due_s: float = 0, **fields: object) -> list[Job]:
-    """So many one-time jobs, all due at once."""
-    tenant = str(fields.pop("tenant", "default"))
-    drafts = [draft(spec(once(at(due_s)), **fields), tenant=tenant) for _ in range(count)]
-    return [job for job in await scene.store.create_jobs(drafts) if isinstance(job, Job)]
-
 
 # --- who
 
 
 async def test_a_claim_needs_a_live_lease(scene: Scene) -> None:
-    await many(scene, 1)
+    await scene.many(1)
     with pytest.raises(LeaseLost):
         await scene.claim(999)
     node = await scene.worker(lease_us=10 * SECOND_US)
@@ -47,7 +37,7 @@ async def test_a_claim_needs_a_live_lease(scene: Scene) -> None:
 
 
 async def test_a_run_is_claimed_once(scene: Scene) -> None:
-    await many(scene, 5)
+    await scene.many(5)
     first = await scene.take(await scene.worker(), 3)
     second = await scene.take(await scene.worker(), 100)
     assert (len(first), len(second)) == (3, 2)
@@ -84,8 +74,8 @@ async def test_the_deadline_of_a_late_run_counts_from_its_claim(scene: Scene) ->
 
 
 async def test_workers_serve_their_pools_only(scene: Scene) -> None:
-    await many(scene, 2, pool="gpu")
-    await many(scene, 3)
+    await scene.many(2, pool="gpu")
+    await scene.many(3)
     node = await scene.worker()
     assert await scene.take(node, pools=("nobody",)) == []
     assert len(await scene.take(node, pools=("gpu", "unheard of"))) == 2
@@ -135,7 +125,7 @@ async def test_jitter_delays_the_claim_not_the_name(scene: Scene) -> None:
 
 
 async def test_retries_are_claimed_ahead_of_time_too(scene: Scene) -> None:
-    await many(scene, 1)
+    await scene.many(1)
     node = await scene.worker()
     [run] = await scene.take(node)
     await scene.finish(run, Event.RETRY, tries=1, due_at=at(10))
@@ -153,8 +143,8 @@ async def test_retries_are_claimed_ahead_of_time_too(scene: Scene) -> None:
 @pytest.mark.parametrize("room", [1, 2, 7, 100])
 async def test_no_more_is_claimed_than_there_is_room_for(scene: Scene, room: int) -> None:
     for tenant in ("a", "b", "c"):
-        await many(scene, 10, tenant=tenant)
-    await many(scene, 10, priority=Priority.HIGH)
+        await scene.many(10, tenant=tenant)
+    await scene.many(10, priority=Priority.HIGH)
     node = await scene.worker()
     claim = await scene.claim(node, room)
     assert len(claim.runs) <= room
@@ -185,83 +175,6 @@ async def test_what_is_due_goes_before_what_is_not(scene: Scene) -> None:
     assert first.due_at == at(-1)
     [second] = await scene.take(node, 1)
     assert second.due_at == at(0.5)
-
-
-async def test_of_twenty_claims_with_everything_waiting_two_are_medium_and_one_is_low(scene: Scene) -> None:
-    for priority in Priority:
-        await many(scene, 60, priority=priority)
-    await _background(scene, 10)
-    node = await scene.worker()
-    taken = await scene.take(node, 20)
-    assert _classes(taken) == {0: 17, 1: 2, 2: 1}
-
-
-@pytest.mark.parametrize("room", [1, 3, 7, 20, 50])
-async def test_the_shares_hold_over_many_small_claims(scene: Scene, room: int) -> None:
-    for priority in Priority:
-        for tenant in ("a", "b"):
-            await many(scene, 110, priority=priority, tenant=tenant)
-    await _background(scene, 10)
-    node = await scene.worker()
-    taken: list[ClaimedRun] = []
-    while len(taken) < 200:
-        claim = await scene.claim(node, min(room, 200 - len(taken)), taken_before=len(taken))
-        assert claim.runs
-        taken += claim.runs
-    counts = _classes(taken)
-    assert counts == {0: 168, 1: 20, 2: 10, 3: 2}
-
-
-async def test_the_shares_hold_where_one_tenant_has_nearly_all_of_a_class(scene: Scene) -> None:
-    await many(scene, 200, priority=Priority.HIGH, tenant="flood")
-    for n in range(12):
-        await many(scene, 1, priority=Priority.HIGH, tenant=f"tenant-{n}")
-    await many(scene, 200, priority=Priority.MEDIUM)
-    claim = await scene.claim(await scene.worker(), 100)
-    assert _classes(claim.runs) == {0: 90, 1: 10}
-
-
-async def test_left_over_room_goes_down_the_classes(scene: Scene) -> None:
-    await many(scene, 2, priority=Priority.HIGH)
-    await many(scene, 2, priority=Priority.LOW)
-    await _background(scene, 5)
-    node = await scene.worker()
-    assert _classes(await scene.take(node, 3)) == {0: 2, 2: 1}
-    assert _classes(await scene.take(node, 3)) == {2: 1, 3: 2}
-
-
-async def test_tenants_take_turns(scene: Scene) -> None:
-    """A flood of one tenant does not delay another's few."""
-    flood, few = _different_lanes()
-    await many(scene, 200, tenant=flood)
-    scene.pass_time(1)
-    await many(scene, 5, due_s=1, tenant=few)
-    taken = await scene.take(await scene.worker(), 20)
-    assert sum(run.tenant == few for run in taken) == 5
-
-
-@pytest.mark.parametrize("room", [1, 2, 3])
-async def test_tenants_take_turns_where_there_is_room_for_less_than_all_of_them(
-    scene: Scene, room: int
-) -> None:
-    """A worker that frees one place at a time; whose runs are older does not matter."""
-    flood, few = _different_lanes()
-    await many(scene, 200, tenant=flood)
-    scene.pass_time(1)
-    await many(scene, 5, due_s=1, tenant=few)
-    node = await scene.worker()
-    taken: list[str] = []
-    while len(taken) < 14:
-        claim = await scene.claim(node, room, taken_before=len(taken))
-        taken += [run.tenant for run in claim.runs]
-    assert taken.count(few) == 5
-
-
-async def test_a_tenant_alone_gets_all_the_room(scene: Scene) -> None:
-    flood, few = _different_lanes()
-    await many(scene, 200, tenant=flood)
-    await many(scene, 1, tenant=few)
-    assert len(await scene.take(await scene.worker(), 100)) == 100
 
 
 # --- runs that cannot be taken yet hide nothing
@@ -303,7 +216,7 @@ async def test_runs_stuck_ahead_of_time_do_not_keep_room_from_what_is_due(scene:
     assert len(await scene.take(node)) == 8
     await scene.plan()
     scene.go_to(at(9))
-    due = await many(scene, room, due_s=9, priority=Priority.LOW)
+    due = await scene.many(room, due_s=9, priority=Priority.LOW)
     taken = await scene.take(node, room)
     assert {run.job_id for run in taken} == {job.id for job in due}
 
@@ -379,7 +292,7 @@ async def test_a_later_run_is_not_taken_ahead_of_an_earlier_one_that_the_walk_ha
 ) -> None:
     """A slot comes free while a claim walks past stuck runs: whoever is next to have it lies before the cursor."""
     node = await scene.worker()
-    await many(scene, 80, due_s=9.5, priority=Priority.HIGH, delivery=Delivery.AT_MOST_ONCE)
+    await scene.many(80, due_s=9.5, priority=Priority.HIGH, delivery=Delivery.AT_MOST_ONCE)
     scene.go_to(at(8.5))
     job = await _dense(scene, written, concurrency)  # at 9, 10, ..., and the stuck ones at 9.5
     for _ in range(concurrency):
@@ -411,6 +324,20 @@ async def test_several_slots_are_filled_by_one_claim_all_the_same(scene: Scene) 
     claim = await scene.claim(await scene.worker())
     assert sorted(run.scheduled_at for run in claim.runs) == [at(1), at(2), at(3)]
     assert_sound(await scene.tables(), {job.id: 3})
+
+
+async def test_a_job_s_runs_are_taken_in_their_order_also_from_the_newest_end(scene: Scene) -> None:
+    job = await scene.create(spec(every(1), concurrency=None))
+    node = await scene.worker()
+    await scene.plan()
+    scene.pass_time(50)
+    seen: list[int] = []
+    while runs := await scene.take(node, 8):
+        seen += sorted(run.scheduled_at for run in runs)
+        if len(seen) >= 40:
+            break
+    assert seen == sorted(seen)
+    assert job.tenant == "default"
 
 
 # --- when to ask again
@@ -519,93 +446,10 @@ async def test_a_worker_that_sleeps_until_told_or_hinted_is_never_late(
 
 
 async def test_runs_of_a_deleted_job_are_met_and_ended(scene: Scene) -> None:
-    jobs = await many(scene, 10)
+    jobs = await scene.many(10)
     for job in jobs:
         await scene.delete(job)
     keeper = await scene.create(spec(once(at(0))))
     taken = await scene.take(await scene.worker(), 3)
     assert [run.job_id for run in taken] == [keeper.id]
     assert len((await scene.tables()).history) == 10
-
-
-# --- helpers
-
-
-async def _background(scene: Scene, count: int) -> None:
-    """So many runs that catch up."""
-    before = scene.now
-    catch_up = Misfire(policy=MisfirePolicy.CATCH_UP, grace_us=0, limit=count)
-    scene.go_to(before - HOUR_US)
-    await scene.create(spec(every(60), misfire=catch_up, concurrency=None))
-    scene.go_to(before)
-    await scene.plan(0)
-    rows = [row for row in (await scene.tables()).planned if class_of_lane(row.lane) == BACKGROUND]
-    assert len(rows) == count
-
-
-def _classes(runs: list[ClaimedRun]) -> dict[int, int]:
-    counts: dict[int, int] = {}
-    for run in runs:
-        which = BACKGROUND if run.trigger is Trigger.CATCH_UP else int(run.spec.priority)
-        counts[which] = counts.get(which, 0) + 1
-    return counts
-
-
-def _different_lanes() -> tuple[str, str]:
-    names = ["acme", *(f"tenant-{n}" for n in range(50))]
-    other = next(name for name in names if tenant_lane(name) != tenant_lane("acme"))
-    return "acme", other
-
-
-# --- tenants that share a lane
-
-
-async def test_what_one_tenant_left_lying_does_not_stand_before_all_of_another(scene: Scene) -> None:
-    """Their names have the same hash; one has far more due than there is room for."""
-    other = next(name for n in range(1_000) if tenant_lane(name := f"flood-{n}") == tenant_lane("steady"))
-    node = await scene.worker()
-    flood = [draft(spec(once(at(1) + n)), tenant=other) for n in range(200)]
-    await scene.store.create_jobs(flood)
-    scene.pass_time(30)
-    later = [draft(spec(once(scene.now + n)), tenant="steady") for n in range(5)]
-    await scene.store.create_jobs(later)
-    scene.pass_time(1)
-    taken = await scene.take(node, 40)
-    assert len(taken) == 40
-    assert sum(run.tenant == "steady" for run in taken) == 5
-    assert {run.job_id for run in taken if run.tenant == other} >= {one.id for one in flood[:25]}, (
-        "most of the room is still for what has waited longest"
-    )
-    rest = 0
-    while runs := await scene.take(node, 100):
-        rest += len(runs)
-    assert rest == 165, "nothing is taken twice, nothing is forgotten"
-
-
-async def test_what_is_due_next_is_in_hand_before_its_time_also_in_a_lane_that_is_behind(
-    scene: Scene,
-) -> None:
-    other = next(name for n in range(1_000) if tenant_lane(name := f"flood-{n}") == tenant_lane("steady"))
-    node = await scene.worker()
-    await scene.store.create_jobs([draft(spec(once(at(1) + n)), tenant=other) for n in range(200)])
-    scene.pass_time(30)
-    soon = [draft(spec(once(scene.now + BRIEF_LEAD_US - n)), tenant="steady") for n in range(5)]
-    later = draft(spec(once(scene.now + BRIEF_LEAD_US + 1)), tenant="steady")
-    await scene.store.create_jobs([*soon, later])
-    taken = await scene.take(node, 40)
-    assert len(taken) == 40
-    assert {run.job_id for run in taken if run.tenant == "steady"} == {one.id for one in soon}
-
-
-async def test_a_job_s_runs_are_taken_in_their_order_also_from_the_newest_end(scene: Scene) -> None:
-    job = await scene.create(spec(every(1), concurrency=None))
-    node = await scene.worker()
-    await scene.plan()
-    scene.pass_time(50)
-    seen: list[int] = []
-    while runs := await scene.take(node, 8):
-        seen += sorted(run.scheduled_at for run in runs)
-        if len(seen) >= 40:
-            break
-    assert seen == sorted(seen)
-    assert job.tenant == "default"

@@ -117,9 +117,9 @@ async def storm_of_questions(harness: Harness, seed: int, *, clock_jumps: bool =
     return asker.words
 
 
-def waits_for_resume(present: Version) -> bool:
-    """Whether a job that runs once is paused: without a run its time has one to come, so nobody misses it."""
-    return present.paused and isinstance(present.spec.timing, OnceTiming)
+def waits_for_resume(present: Version, at: int) -> bool:
+    """Whether a paused job is to run at a time only: without a run that one is still to come, so nobody misses it."""
+    return present.paused and not present.deleted and present.spec.timing == OnceTiming(at=at)
 
 
 async def lose_one(asker: Asker, explained: list[Explanation]) -> None:
@@ -131,7 +131,7 @@ async def lose_one(asker: Asker, explained: list[Explanation]) -> None:
         and one.facts.gap is None
         and one.facts.run.state is State.SUCCEEDED
         and one.facts.at in promised(one.facts.versions, one.facts.at)
-        and not waits_for_resume(one.facts.versions[-1])
+        and not waits_for_resume(one.facts.versions[-1], one.facts.at)
     ]
     assert candidates
     facts = asker.random.choice(candidates)

@@ -16,7 +16,7 @@ from hourhand.errors import CannotStart
 from hourhand.ports.store import ClaimRequest, Hint
 from hourhand.stores.postgres import PostgresStore
 from hourhand.stores.postgres.store import split_pooler
-from tests.contract import test_claiming, test_create, test_dead_letters, test_settling
+from tests.contract import test_claiming, test_claiming_turns, test_create, test_dead_letters, test_settling
 from tests.contract.builders import draft, once, outcome, spec
 from tests.contract.postgres_harness import PostgresHarness
 from tests.contract.scene import LONG_LEASE_US, Scene
@@ -35,7 +35,7 @@ def _checks() -> list[Any]:
     """The contract's tests that need a store and nothing else."""
     return [
         pytest.param(check, id=f"{module.__name__.rpartition('.')[2]}-{name}")
-        for module in (test_claiming, test_create, test_dead_letters, test_settling)
+        for module in (test_claiming, test_create, test_dead_letters, test_settling, test_claiming_turns)
         for name, check in vars(module).items()
         if name.startswith("test_")
         and name not in LONG
