@@ -1,7 +1,7 @@
 """Walks the route table: every route is described, has both prefixes, knows its parameters and can be tried dry."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import httpx2
@@ -19,6 +19,7 @@ ROUTES = [route for route in API.routes if isinstance(route, APIRoute)]
 CHANGES_NOTHING = {"preview_schedule"}
 CHANGING = [route for route in ROUTES if route.methods != {"GET"} and route.name not in CHANGES_NOTHING]
 TRIED_APART = {"report_run"}  # needs a token; see test_reports_routes
+HOOK = {"url": "https://example.com/hook"}
 
 
 def operations(document: dict[str, Any]) -> Iterator[tuple[str, str, dict[str, Any]]]:
@@ -121,20 +122,51 @@ def test_every_change_can_be_tried() -> None:
 async def test_no_dry_run_changes_anything(
     client: httpx2.AsyncClient, store: SqliteStore, clock: ManualClock
 ) -> None:
-    scene = Scene(client, store, clock)
+    names = await _one_of_each(client, Scene(client, store, clock))
+    bodies = _bodies(names)
+    tried = [route for route in CHANGING if route.name not in TRIED_APART]
+    assert set(bodies) == {route.name for route in tried}
+    before = await _everything(client, names["job_id"])
+    for route in tried:
+        run_id = names["dead_id" if route.name == "rerun_run" else "waiting_id"]
+        path = route.path.replace(":path", "").format_map({**names, "run_id": run_id})
+        [method] = route.methods or ()
+        answer = await client.request(method, f"/v1{path}?dry_run=true", json=bodies[route.name])
+        assert answer.status_code == 200, f"{route.name}: {answer.text}"
+        assert answer.json()["dry_run"] is True, route.name
+        assert await _everything(client, names["job_id"]) == before, route.name
+
+
+async def _one_of_each(client: httpx2.AsyncClient, scene: Scene) -> dict[str, str]:
+    """What routes are about, by the words that stand for it in their paths."""
+
+    async def made(path: str, name: str, body: dict[str, Any] | None = None) -> str:
+        return str((await client.post(f"/v1{path}", json=body)).json()[name])
+
     job_id = await create(client, key="a")
-    dead_id = await scene.dead(job_id)
-    waiting_id = await scene.run(job_id)
-    other_id = await create(client)
-    asked = {"job": job_id, "from": "2027-01-10T00:00:00Z"}
-    backfill_id = (await client.post("/v1/backfills", json=asked)).json()["backfill_id"]
-    paused = {"action": "resume", "filter": {"tag": "none"}}
-    operation_id = (await client.post("/v1/operations", json=paused)).json()["operation_id"]
-    token_id = (await client.post("/v1/tokens", json={"name": "one"})).json()["token_id"]
-    hook = {"url": "https://example.com/hook"}
-    webhook_id = (await client.post("/v1/webhooks", json=hook)).json()["webhook_id"]
-    event_id = (await client.post(f"/v1/webhooks/{webhook_id}/test")).json()["event_id"]
-    bodies: dict[str, Any] = {
+    webhook_id = await made("/webhooks", "webhook_id", HOOK)
+    return {
+        "tenant": "default",
+        "key": "a",
+        "job_id": job_id,
+        "other_id": await create(client),
+        "dead_id": await scene.dead(job_id),
+        "waiting_id": await scene.run(job_id),
+        "backfill_id": await made(
+            "/backfills", "backfill_id", {"job": job_id, "from": "2027-01-10T00:00:00Z"}
+        ),
+        "operation_id": await made(
+            "/operations", "operation_id", {"action": "resume", "filter": {"tag": "none"}}
+        ),
+        "token_id": await made("/tokens", "token_id", {"name": "one"}),
+        "webhook_id": webhook_id,
+        "event_id": await made(f"/webhooks/{webhook_id}/test", "event_id"),
+    }
+
+
+def _bodies(names: Mapping[str, str]) -> dict[str, Any]:
+    """What each route that changes something is sent."""
+    return {
         "create_job": DAILY,
         "create_jobs": [DAILY],
         "apply_jobs": [{**DAILY, "key": "a", "name": "new"}, {**DAILY, "key": "b"}],
@@ -151,45 +183,22 @@ async def test_no_dry_run_changes_anything(
         "rerun_run": None,
         "create_operation": {"action": "pause", "filter": {}},
         "cancel_operation": None,
-        "create_backfill": {"job": other_id, "from": "2027-01-10T00:00:00Z"},
+        "create_backfill": {"job": names["other_id"], "from": "2027-01-10T00:00:00Z"},
         "pause_backfill": None,
         "resume_backfill": None,
         "cancel_backfill": None,
-        "create_webhook": hook,
+        "create_webhook": HOOK,
         "patch_webhook": {"description": "x"},
         "delete_webhook": None,
         "rotate_webhook": None,
         "try_webhook": None,
         "redeliver_event": None,
         "set_quota": {"jobs": 1},
-        "requeue_dead_letters": {"ids": [dead_id]},
+        "requeue_dead_letters": {"ids": [names["dead_id"]]},
         "discard_dead_letters": {"filter": {}},
         "create_token": {"name": "ci", "role": "admin", "expires_in": "1d"},
         "revoke_token": None,
     }
-    tried = [route for route in CHANGING if route.name not in TRIED_APART]
-    assert set(bodies) == {route.name for route in tried}
-    before = await _everything(client, job_id)
-    for route in tried:
-        named = {
-            "{job_id}": job_id,
-            "{run_id}": dead_id if route.name == "rerun_run" else waiting_id,
-            "{tenant}": "default",
-            "{backfill_id}": backfill_id,
-            "{operation_id}": operation_id,
-            "{token_id}": token_id,
-            "{webhook_id}": webhook_id,
-            "{event_id}": event_id,
-            "{key:path}": "a",
-        }
-        path = route.path
-        for place, name in named.items():
-            path = path.replace(place, name)
-        [method] = route.methods or ()
-        answer = await client.request(method, f"/v1{path}?dry_run=true", json=bodies[route.name])
-        assert answer.status_code == 200, f"{route.name}: {answer.text}"
-        assert answer.json()["dry_run"] is True, route.name
-        assert await _everything(client, job_id) == before, route.name
 
 
 async def _everything(client: httpx2.AsyncClient, job_id: str) -> list[Any]:
