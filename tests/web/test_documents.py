@@ -30,6 +30,7 @@ from hourhand.core.model import (
 )
 from hourhand.errors import Invalid
 from hourhand.web.documents import DocumentRules, job_document, parse_document
+from hourhand.web.faults import _ELSEWHERE, unknown_field
 from hourhand.web.schema import JobDocument
 from tests.web.test_json_text import JSON_VALUES
 
@@ -268,6 +269,12 @@ def test_every_field_is_described_with_an_example() -> None:
             Fault(pointer="/nmae", expected="a field that exists", got="'nmae'", hint="did you mean name?"),
         ),
         (
+            {**CRON, "timezone": "UTC"},
+            Fault(
+                pointer="/timezone", expected="a field that exists", got="'timezone'", hint="did you mean tz?"
+            ),
+        ),
+        (
             {**CRON, "retry": {"maximum": 3}},
             Fault(
                 pointer="/retry/maximum",
@@ -404,6 +411,13 @@ def test_all_faults_are_told_at_once() -> None:
     assert pointers == {"/cron", "/priority", "/nmae", "/retry/max"}
     pointers = {fault.pointer for fault in faults_of({"cron": "0 25 * * *", "target": "nope"})}
     assert pointers == {"/cron", "/target"}
+
+
+def test_words_of_other_schedulers_lead_to_fields_of_a_job() -> None:
+    assert set(_ELSEWHERE.values()) <= set(JobDocument.model_fields)
+    assert not set(_ELSEWHERE) & set(JobDocument.model_fields)
+    assert unknown_field("/Interval", "Interval", JobDocument.model_fields).hint == "did you mean every?"
+    assert unknown_field("?timezone", "timezone", ["zone", "limit"]).hint == "did you mean zone?"
 
 
 def test_no_fault_shows_a_secret() -> None:

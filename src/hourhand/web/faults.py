@@ -1,7 +1,7 @@
 """What is wrong with a document, in plain words: the validator's findings as faults with JSON pointers.
 
 Values of headers and payloads may be secret and appear in no fault; a field that does not exist is named
-with the nearest that does, and without its value.
+with the one that was probably meant, and without its value.
 """
 
 from collections.abc import Iterable, Sequence
@@ -42,6 +42,28 @@ from hourhand.web.webhook_document import WebhookDocument
 TARGET_KINDS = ("http", "python", "shell")
 _LATER_TARGETS = ("grpc", "container")
 
+_ELSEWHERE = {  # what other schedulers call a field whose name here is not near
+    "timezone": "tz",
+    "time_zone": "tz",
+    "schedule": "cron",
+    "crontab": "cron",
+    "interval": "every",
+    "run_at": "at",
+    "eta": "at",
+    "start_date": "starts_at",
+    "end_date": "ends_at",
+    "url": "callback_url",
+    "queue": "pool",
+    "args": "payload",
+    "kwargs": "payload",
+    "body": "payload",
+    "data": "payload",
+    "labels": "tags",
+    "retries": "retry",
+    "max_retries": "retry",
+    "depends_on": "after",
+    "enabled": "paused",
+}
 _EXPECTED = {
     "string_type": "a text",
     "int_type": "a whole number",
@@ -115,9 +137,9 @@ def told(fault: Fault) -> str:
 def unknown_field(
     pointer: str, name: str, known: Iterable[str], expected: str = "a field that exists"
 ) -> Fault:
-    """The fault of a field that does not exist, with the nearest that does."""
+    """The fault of a field that does not exist, with the one that was probably meant."""
     known = sorted(known)
-    meant = nearest(name, known)
+    meant = elsewhere if (elsewhere := _ELSEWHERE.get(name.lower())) in known else nearest(name, known)
     return Fault(
         pointer=pointer,
         expected=expected,
